@@ -1,0 +1,10 @@
+"""Verdicts: is a response right, and which solution is it?
+
+`verify` is total: any string gets a verdict, in bounded time and memory, in any thread, without
+executing model text. A broken reference raises `InvalidReference`, naming the field.
+"""
+
+from modebench.verifiers.registry import Answerable, verify, verify_many
+from modebench.verifiers.verdict import InvalidReference, Reading, Status, Verdict
+
+__all__ = ["Answerable", "InvalidReference", "Reading", "Status", "Verdict", "verify", "verify_many"]

@@ -1,0 +1,135 @@
+"""From a task and a response to a verdict: which verifier, checked references, caching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from modebench.tasks import Task
+from modebench.verifiers.extraction import MAX_RESPONSE_CHARACTERS
+from modebench.verifiers.reference import canonical_text, parse_reference
+from modebench.verifiers.verdict import InvalidReference, Reading, Verdict, malformed
+
+DOMAINS = ("graph_coloring", "countdown", "python_factors", "mathir", "pantry_plan")
+ALIASES = {"graph": "graph_coloring", "python": "python_factors", "pantry": "pantry_plan"}
+READINGS: tuple[Reading, ...] = ("published",)
+CACHED_REFERENCES = 4_096
+
+Answerable = Task | Mapping[str, Any]
+"""A `Task`, or a mapping with ``domain``, ``level`` and ``reference`` (or ``answer``, as in the
+published files), where the reference is an object or JSON text."""
+
+
+class Verifier(Protocol):
+    """What a domain's verifier module offers; a plug-in domain has it as its ``verifier``."""
+
+    def compile_reference(self, reference: Mapping[str, Any], level: int) -> Any:
+        """A checked, reusable form of a reference; raises `InvalidReference`."""
+
+    def judge(self, spec: Any, response: str) -> Verdict:
+        """The `published` verdict; total for any `response` of at most 131,072 characters."""
+
+
+def canonical_domain(name: object) -> str:
+    """The canonical name of a domain, aliases resolved.
+
+    Raises:
+        InvalidReference: not a name of a built-in or installed domain.
+    """
+    if isinstance(name, str):
+        name = ALIASES.get(name, name)
+        if name in DOMAINS or name in _plugins():
+            return name
+    raise InvalidReference("domain", f"unknown domain {name!r}; known: {', '.join((*DOMAINS, *_plugins()))}")
+
+
+def canonical_level(level: object) -> int:
+    """1 to 5 from an integer, ``"3"`` or ``"level3"``.
+
+    Raises:
+        InvalidReference: anything else, booleans included.
+    """
+    if isinstance(level, str) and level.removeprefix("level") in {"1", "2", "3", "4", "5"}:
+        return int(level.removeprefix("level"))
+    if type(level) is int and 1 <= level <= 5:
+        return level
+    raise InvalidReference("level", f"must be 1 to 5, not {level!r}")
+
+
+@lru_cache(maxsize=1)
+def _plugins() -> dict[str, Any]:
+    """Installed third-party domains by name (entry points ``modebench.domains``), not yet loaded."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group="modebench.domains")}
+
+
+@lru_cache(maxsize=None)
+def verifier_of(domain: str) -> Verifier:
+    """The verifier of a canonical domain name."""
+    if domain in DOMAINS:
+        return cast(Verifier, import_module(f"modebench.verifiers.{domain}"))
+    return cast(Verifier, _plugins()[domain].load().verifier)
+
+
+@lru_cache(maxsize=CACHED_REFERENCES)
+def _compiled(domain: str, level: int, text: str) -> Any:
+    return verifier_of(domain).compile_reference(parse_reference(text), level)
+
+
+def compiled(task: Answerable) -> tuple[str, Any]:
+    """Canonical domain and checked reference of a task; cached by the reference's text.
+
+    Raises:
+        InvalidReference: naming the field.
+    """
+    if isinstance(task, Task):
+        domain, level, reference = task.domain, task.level, cast(object, task.reference_json)
+    elif isinstance(task, Mapping):
+        domain, level = task.get("domain"), task.get("level")
+        field = "reference" if "reference" in task else "answer"
+        if field not in task:
+            raise InvalidReference("reference", "is missing")
+        reference = task[field]
+    else:
+        raise InvalidReference("task", f"must be a Task or a mapping, not {type(task).__name__}")
+    name = canonical_domain(domain)
+    return name, _compiled(name, canonical_level(level), canonical_text(reference))
+
+
+def verify(task: Answerable, response: str, reading: Reading = "published") -> Verdict:
+    """Judge one response.
+
+    Args:
+        task: a `Task`, or a mapping with ``domain``, ``level`` and ``reference`` or ``answer``.
+        response: exactly the text to judge; reasoning is split off before, by the harness.
+        reading: ``published`` reproduces the reference implementation of arXiv:2610.11064.
+
+    Returns:
+        status, mode and detail. Text that is not a string, or longer than 131,072 characters, is
+        malformed.
+
+    Raises:
+        InvalidReference: the task's reference cannot be executed against; names the field.
+        ValueError: unknown reading.
+
+    >>> task = {"domain": "countdown", "level": 1,
+    ...         "reference": {"verifier": "countdown", "numbers": [3, 6, 9], "target": 18}}
+    >>> verify(task, "so the answer is \\\\boxed{9 + (6 + 3)}")
+    Verdict(status='correct', mode='countdown:add(9,add(3,6))', detail=None)
+    """
+    if reading not in READINGS:
+        raise ValueError(f"unknown reading {reading!r}; known: {', '.join(READINGS)}")
+    domain, spec = compiled(task)
+    if not isinstance(response, str):
+        return malformed(f"not text but {type(response).__name__}")
+    if len(response) > MAX_RESPONSE_CHARACTERS:
+        return malformed(f"longer than {MAX_RESPONSE_CHARACTERS} characters")
+    return verifier_of(domain).judge(spec, response)
+
+
+def verify_many(items: Iterable[tuple[Answerable, str]], reading: Reading = "published") -> list[Verdict]:
+    """Judge many responses, in order; equal (reference, response) pairs are judged once a call."""
+    return [verify(task, response, reading) for task, response in items]
