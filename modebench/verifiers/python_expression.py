@@ -9,6 +9,7 @@ and do not depend on the interpreter that runs it.
 
 from __future__ import annotations
 
+import keyword
 import operator
 import re
 import unicodedata
@@ -16,10 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-_KEYWORDS = frozenset(
-    "False None True and as assert async await break class continue def del elif else except finally for from "
-    "global if import in is lambda nonlocal not or pass raise return try while with yield".split()
-)
+_KEYWORDS = frozenset(keyword.kwlist)
 _FORBIDDEN_NAMES = frozenset({"False", "None", "True", "__debug__"})
 _TOKEN = re.compile(
     r"(?P<int>0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|0(?![xXoObB])(?:_?0)*|[1-9](?:_?[0-9])*)"
@@ -219,6 +217,8 @@ class _Parser:
         return True
 
     def _operator(self, kind: str, token: str) -> bool:
+        if kind == "identifier":
+            return False
         if token in _BINARY:
             power, function = _BINARY[token]
             self._reduce(power - 1)

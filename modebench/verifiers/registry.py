@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -15,7 +15,7 @@ from modebench.verifiers.verdict import InvalidReference, Reading, Verdict, malf
 DOMAINS = ("graph_coloring", "countdown", "python_factors", "mathir", "pantry_plan")
 ALIASES = {"graph": "graph_coloring", "python": "python_factors", "pantry": "pantry_plan"}
 READINGS: tuple[Reading, ...] = ("published",)
-CACHED_REFERENCES = 4_096
+CACHED_REFERENCES = 1_024
 
 Answerable = Task | Mapping[str, Any]
 """A `Task`, or a mapping with ``domain``, ``level`` and ``reference`` (or ``answer``, as in the
@@ -58,7 +58,7 @@ def canonical_level(level: object) -> int:
     raise InvalidReference("level", f"must be 1 to 5, not {level!r}")
 
 
-@lru_cache(maxsize=1)
+@cache
 def _plugins() -> dict[str, Any]:
     """Installed third-party domains by name (entry points ``modebench.domains``), not yet loaded."""
     from importlib.metadata import entry_points
@@ -66,7 +66,7 @@ def _plugins() -> dict[str, Any]:
     return {entry.name: entry for entry in entry_points(group="modebench.domains")}
 
 
-@lru_cache(maxsize=None)
+@cache
 def verifier_of(domain: str) -> Verifier:
     """The verifier of a canonical domain name."""
     if domain in DOMAINS:
@@ -86,7 +86,11 @@ def compiled(task: Answerable) -> tuple[str, Any]:
         InvalidReference: naming the field.
     """
     if isinstance(task, Task):
-        domain, level, reference = task.domain, task.level, cast(object, task.reference_json)
+        domain, level, reference = (
+            cast(Any, task.domain),
+            cast(Any, task.level),
+            cast(Any, task.reference_json),
+        )
     elif isinstance(task, Mapping):
         domain, level = task.get("domain"), task.get("level")
         field = "reference" if "reference" in task else "answer"
@@ -131,5 +135,13 @@ def verify(task: Answerable, response: str, reading: Reading = "published") -> V
 
 
 def verify_many(items: Iterable[tuple[Answerable, str]], reading: Reading = "published") -> list[Verdict]:
-    """Judge many responses, in order; equal (reference, response) pairs are judged once a call."""
-    return [verify(task, response, reading) for task, response in items]
+    """Judge many (task, response) pairs, in order; an equal pair is judged once a call."""
+    known: dict[tuple[int, str], Verdict] = {}
+    tasks: dict[int, Answerable] = {}
+    verdicts = []
+    for task, response in items:
+        key = (id(tasks.setdefault(id(task), task)), response)
+        if key not in known:
+            known[key] = verify(task, response, reading)
+        verdicts.append(known[key])
+    return verdicts

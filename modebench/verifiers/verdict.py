@@ -36,7 +36,7 @@ def malformed(detail: str) -> Verdict:
     return Verdict("malformed", None, detail)
 
 
-class InvalidReference(ValueError):
+class InvalidReference(ValueError):  # noqa: N818 - the name of the published status
     """A task's reference cannot be executed against.
 
     Attributes:
