@@ -2,16 +2,20 @@
 
 A domain is a module (or any object) with these names; a third-party one is published under the
 entry point group ``modebench.domains``. Domain modules keep the same sections in the same order:
-law (`generate`), prompt (`problem`), modes (`count_modes`, `solutions`), chance (`random_answer`).
+law (`law`, `law_size`, `generate`, `identity`), prompt (`problem`, `system`), modes (`count_modes`,
+`solutions`), chance (`random_answer`).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 Reference = Mapping[str, Any]
+L = TypeVar("L")
+
+BOXED_SYSTEM = "Reply with nothing but the final answer inside \\boxed{}, without any explanation."
 
 
 class Solution(NamedTuple):
@@ -27,19 +31,31 @@ class Solution(NamedTuple):
 
 
 class Domain(Protocol):
-    """The interface of a domain; modules satisfy it."""
+    """The interface of a domain; modules satisfy it.
+
+    Functions that need a law of `level` raise a one-line ValueError where there is none.
+    """
 
     name: str
     aliases: tuple[str, ...]
+
+    def law(self, level: int) -> str:
+        """The distribution of `level` in one sentence."""
+
+    def law_size(self, level: int) -> int | None:
+        """How many tasks, told apart by `identity`, the law has; None where that isn't known."""
 
     def generate(self, rng: random.Random, level: int) -> dict[str, Any]:
         """One reference drawn from the law of `level`; all randomness comes from `rng`."""
 
     def identity(self, reference: Reference) -> str:
-        """Labelled identity: equal exactly when two references are the same task."""
+        """Labelled identity: two references that share it are the same task to a split."""
 
     def problem(self, reference: Reference, level: int) -> str:
         """The user message: the task, its limits and the reply format."""
+
+    def system(self, level: int) -> str:
+        """The system message: the reply format in one sentence."""
 
     def count_modes(self, reference: Reference, level: int) -> int:
         """Exact number of valid modes of this task."""
@@ -49,3 +65,15 @@ class Domain(Protocol):
 
     def random_answer(self, rng: random.Random, reference: Reference, level: int) -> str:
         """A uniform well-formed answer, drawn without looking at what makes it correct."""
+
+
+def find_law(laws: Mapping[int, L], level: int, domain: str) -> L:
+    """The law of `level`.
+
+    Raises:
+        ValueError: the domain has no law of that level.
+    """
+    if level not in laws:
+        known = ", ".join(map(str, sorted(laws)))
+        raise ValueError(f"{domain} has no law of level {level!r}; its levels are: {known}")
+    return laws[level]
