@@ -1,3 +1,83 @@
-"""ModeBench: measure solution-mode collapse, and compare the cures."""
+"""ModeBench: measure solution-mode collapse, and compare the cures.
+
+The public Python API; names are imported when they are first used, so that ``import modebench`` needs
+neither pandas nor torch.
+
+>>> import modebench as mb
+>>> task = mb.load_tasks("countdown")[0]
+>>> mb.verify(task, "no idea").status
+'malformed'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from modebench.analysis.summary import prompt_table, summarize
+    from modebench.config import EvalConfig, Selection
+    from modebench.errors import InputError, UsageError
+    from modebench.evaluation import evaluate
+    from modebench.samples import load_run
+    from modebench.sampling import load_engine
+    from modebench.sampling.base import GenerationSettings
+    from modebench.tasks import Task, TaskSet, load_tasks, read_tasks, write_tasks
+    from modebench.verifiers import InvalidReference, Verdict, verify, verify_many
+
+_HOMES = {
+    "EvalConfig": "modebench.config",
+    "GenerationSettings": "modebench.sampling.base",
+    "InputError": "modebench.errors",
+    "InvalidReference": "modebench.verifiers",
+    "Selection": "modebench.config",
+    "Task": "modebench.tasks",
+    "TaskSet": "modebench.tasks",
+    "UsageError": "modebench.errors",
+    "Verdict": "modebench.verifiers",
+    "evaluate": "modebench.evaluation",
+    "load_engine": "modebench.sampling",
+    "load_run": "modebench.samples",
+    "load_tasks": "modebench.tasks",
+    "prompt_table": "modebench.analysis.summary",
+    "read_tasks": "modebench.tasks",
+    "summarize": "modebench.analysis.summary",
+    "verify": "modebench.verifiers",
+    "verify_many": "modebench.verifiers",
+    "write_tasks": "modebench.tasks",
+}
+
+__all__ = [
+    "EvalConfig",
+    "GenerationSettings",
+    "InputError",
+    "InvalidReference",
+    "Selection",
+    "Task",
+    "TaskSet",
+    "UsageError",
+    "Verdict",
+    "__version__",
+    "evaluate",
+    "load_engine",
+    "load_run",
+    "load_tasks",
+    "prompt_table",
+    "read_tasks",
+    "summarize",
+    "verify",
+    "verify_many",
+    "write_tasks",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'modebench' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -157,6 +157,15 @@ def load_split(domain: str, level: int = 1, split: str = "eval", folder: Path | 
     return tasks
 
 
+def frozen_splits() -> dict[str, dict[str, Any]]:
+    """Every frozen split by name: seed, count, law, sha256 and file.
+
+    Raises:
+        SplitError: the registry cannot be read.
+    """
+    return _registry(files("modebench.data"))
+
+
 def _registry(data: Traversable) -> dict[str, dict[str, Any]]:
     """Entries of ``splits.json`` by split name: seed, count, law, sha256, file."""
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -123,7 +123,12 @@ def load_tasks(domain: str, level: int = 1, split: str = "eval") -> TaskSet:
     return load_split(domain, level, split)
 
 
-def read_tasks(path: str | PathLike[str], level: int | None = None, split: str | None = None) -> TaskSet:
+def read_tasks(
+    path: str | PathLike[str],
+    level: int | None = None,
+    split: str | None = None,
+    check: Callable[[Task], object] | None = None,
+) -> TaskSet:
     """Tasks of a JSON Lines file; blank lines are skipped.
 
     A line is one of our own records, or a published row: `problem`, `answer` (the reference as JSON
@@ -133,6 +138,8 @@ def read_tasks(path: str | PathLike[str], level: int | None = None, split: str |
         path: the file.
         level: level of the rows that don't state one.
         split: split of the rows that don't state one; the file's stem when None.
+        check: called with every task; a ValueError that it raises with `field` and `problem` is reported
+            with the task's line. The verifiers' `check_task` is one.
 
     Raises:
         InputError: a line that can't be read, naming file, line and field.

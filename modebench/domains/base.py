@@ -63,6 +63,9 @@ class Domain(Protocol):
     def solutions(self, reference: Reference, level: int) -> Iterator[Solution]:
         """Every listed mode once, in a fixed order, lazily."""
 
+    def listed(self, mode: str) -> bool:
+        """Whether a correct mode is among those that `count_modes` counts."""
+
     def random_answer(self, rng: random.Random, reference: Reference, level: int) -> str:
         """A uniform well-formed answer, drawn without looking at what makes it correct."""
 

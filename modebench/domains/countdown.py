@@ -222,6 +222,11 @@ def _side(expression: Expression) -> str:
     return expression.text if expression.text.isdigit() else f"({expression.text})"
 
 
+def listed(mode: str) -> bool:
+    """Whether a correct mode is one of those counted: expressions without unary minus."""
+    return "neg(" not in mode
+
+
 # Chance -----------------------------------------------------------------------------------------
 
 

@@ -267,6 +267,11 @@ def _reply(letters: Sequence[str]) -> str:
     return f"\\boxed{{{';'.join(letters)}}}"
 
 
+def listed(mode: str) -> bool:
+    """Every correct mode is one of those counted."""
+    return True
+
+
 # Chance -----------------------------------------------------------------------------------------
 
 

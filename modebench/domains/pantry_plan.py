@@ -371,6 +371,11 @@ def _feasible(
     )
 
 
+def listed(mode: str) -> bool:
+    """Every correct mode is one of those counted."""
+    return True
+
+
 # Chance -----------------------------------------------------------------------------------------
 
 

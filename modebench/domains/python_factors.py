@@ -139,6 +139,11 @@ def _dispatch(cases: Sequence[int], outputs: Sequence[int]) -> str:
     return f"\\boxed{{lambda n: {''.join(tests)}{outputs[-1]}}}"
 
 
+def listed(mode: str) -> bool:
+    """Every correct mode is one of those counted."""
+    return True
+
+
 # Chance -----------------------------------------------------------------------------------------
 
 

@@ -92,5 +92,5 @@ class Engine(Protocol):
         """Yield (index into `groups`, its samples in seed order), each group once, in any order."""
 
 
-class EngineUnavailable(RuntimeError):
+class EngineUnavailable(RuntimeError):  # noqa: N818 - a state of the world, reported as one line
     """The engine cannot be built: a missing extra, model folder or file. One line, with the cure."""

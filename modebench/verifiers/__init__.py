@@ -4,7 +4,16 @@
 executing model text. A broken reference raises `InvalidReference`, naming the field.
 """
 
-from modebench.verifiers.registry import Answerable, verify, verify_many
+from modebench.verifiers.registry import Answerable, check_task, verify, verify_many
 from modebench.verifiers.verdict import InvalidReference, Reading, Status, Verdict
 
-__all__ = ["Answerable", "InvalidReference", "Reading", "Status", "Verdict", "verify", "verify_many"]
+__all__ = [
+    "Answerable",
+    "InvalidReference",
+    "Reading",
+    "Status",
+    "Verdict",
+    "check_task",
+    "verify",
+    "verify_many",
+]

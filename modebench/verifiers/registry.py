@@ -103,6 +103,11 @@ def compiled(task: Answerable) -> tuple[str, Any]:
     return name, _compiled(name, canonical_level(level), canonical_text(reference))
 
 
+def check_task(task: Answerable) -> None:
+    """Raise `InvalidReference` where a task cannot be executed against."""
+    compiled(task)
+
+
 def verify(task: Answerable, response: str, reading: Reading = "published") -> Verdict:
     """Judge one response.
 

@@ -1,0 +1,151 @@
+"""Options that several commands share. Defaults come from the typed configuration, nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from modebench.config import EvalConfig, Selection
+from modebench.prompts import PROFILES
+from modebench.sampling import EngineOptions
+from modebench.sampling.base import GenerationSettings
+from modebench.verifiers.registry import READINGS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+
+
+def default_of(config: type, name: str) -> Any:
+    """The default of a field of a configuration class."""
+    [value] = [entry.default for entry in fields(config) if entry.name == name]
+    return value
+
+
+def names(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Callback: a comma-separated list of names."""
+    if isinstance(value, tuple):
+        return value
+    found = tuple(name.strip() for name in value.split(",") if name.strip())
+    if not found:
+        raise click.BadParameter("names nothing", ctx, param)
+    return found
+
+
+def levels(ctx: click.Context, param: click.Parameter, value: str | tuple[int, ...]) -> tuple[int, ...]:
+    """Callback: a comma-separated list of levels 1 to 5."""
+    if isinstance(value, tuple):
+        return value
+    pieces = [piece.strip().removeprefix("level") for piece in value.split(",")]
+    if any(piece not in {"1", "2", "3", "4", "5"} for piece in pieces):
+        raise click.BadParameter(f"{value!r} is not a list of levels 1 to 5", ctx, param)
+    return tuple(dict.fromkeys(map(int, pieces)))
+
+
+def _apply(options: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    return lambda command: reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+selection_options = _apply(
+    [
+        click.option(
+            "--domain", "domains", metavar="NAME[,NAME]", callback=names,
+            default=",".join(default_of(Selection, "domains")), show_default="all five",
+            help="Domains, comma-separated.",
+        ),
+        click.option(
+            "--level", "levels", metavar="1-5[,1-5]", callback=levels,
+            default=",".join(map(str, default_of(Selection, "levels"))), show_default=True,
+            help="Levels, comma-separated.",
+        ),
+        click.option(
+            "--split", default=default_of(Selection, "split"), show_default=True, help="Frozen split.",
+        ),
+        click.option("--limit", "-n", type=int, help="Tasks of each domain and level, from the first."),
+        click.option(
+            "--tasks", "file", type=PATH, help="A JSON Lines file of tasks instead of frozen splits.",
+        ),
+    ]
+)  # fmt: skip
+
+sampling_options = _apply(
+    [
+        click.option(
+            "--samples", "-k", type=int, default=default_of(EvalConfig, "samples"), show_default=True,
+            help="Responses a task, each with its own seed.",
+        ),
+        click.option(
+            "--temperature", type=float, default=default_of(GenerationSettings, "temperature"),
+            show_default=True, help="Sampling temperature; the model's own defaults are not used.",
+        ),
+        click.option(
+            "--top-p", type=float, default=default_of(GenerationSettings, "top_p"), show_default=True,
+            help="Nucleus mass; 1 keeps every token.",
+        ),
+        click.option(
+            "--top-k", type=int, default=default_of(GenerationSettings, "top_k"), show_default=True,
+            help="Tokens kept; 0 keeps every token.",
+        ),
+        click.option(
+            "--max-tokens", type=int, default=default_of(GenerationSettings, "max_tokens"), show_default=True,
+            help="New tokens a response at most.",
+        ),
+        click.option("--stop", multiple=True, help="A text that ends a response; may be given again."),
+        click.option(
+            "--seed", type=int, default=default_of(EvalConfig, "seed"), show_default=True,
+            help="Run seed; every sample's seed derives from it.",
+        ),
+        click.option(
+            "--profile", type=click.Choice(PROFILES), default=default_of(EvalConfig, "profile"),
+            show_default=True, help="Prompt profile: with a system message, or the problem alone.",
+        ),
+        click.option(
+            "--system", help="System message in place of the profile's; an empty text leaves it out.",
+        ),
+        click.option(
+            "--strip-reasoning/--no-strip-reasoning", default=default_of(EvalConfig, "strip_reasoning"),
+            show_default=True, help="Split <think>…</think> off before verifying.",
+        ),
+        click.option("--arm", help="A label for comparisons."),
+        click.option(
+            "--error-budget", type=float, default=default_of(EvalConfig, "error_budget"), show_default=True,
+            help="Share of failed samples above which the run has failed.",
+        ),
+    ]
+)  # fmt: skip
+
+engine_options = _apply(
+    [
+        click.option(
+            "--dtype", type=click.Choice(("auto", "float32", "bfloat16", "float16")),
+            default=default_of(EngineOptions, "dtype"), show_default=True, help="Weights of a local model.",
+        ),
+        click.option(
+            "--device", default=default_of(EngineOptions, "device"), show_default=True,
+            help="Torch device of a local model.",
+        ),
+        click.option("--revision", help="Revision of a hub model."),
+        click.option(
+            "--chat-template/--no-chat-template", default=default_of(EngineOptions, "chat_template"),
+            show_default=True, help="Use the tokenizer's chat template.",
+        ),
+        click.option("--batch-size", type=int, help="Prompts a batch  [default: chosen by the engine]"),
+        click.option("--threads", type=int, help="CPU threads  [default: as they are]"),
+    ]
+)  # fmt: skip
+
+reading_option = click.option(
+    "--reading", type=click.Choice(READINGS), default=default_of(EvalConfig, "reading"), show_default=True,
+    help="How verifiers read answers.",
+)  # fmt: skip
+output_option = click.option(
+    "--output", "-o", type=PATH, help="Run folder, empty or new  [default: runs/<time>_<model>]"
+)
+resume_option = click.option(
+    "--resume", type=PATH, help="Continue this run folder; its own settings apply, other options do not."
+)
+progress_option = click.option("--progress/--no-progress", default=True, help="Progress on stderr.")

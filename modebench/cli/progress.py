@@ -1,0 +1,57 @@
+"""Progress on stderr: a bar on a terminal, a line every half minute elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from modebench.evaluation import Progress
+
+_TERMINAL_SECONDS, _LOG_SECONDS = 0.1, 30.0
+_BAR = 30
+
+
+@contextmanager
+def progress_reporter(enabled: bool) -> Iterator[Progress | None]:
+    """A callback for `modebench.evaluation.generate`, or None when not wanted."""
+    if not enabled:
+        yield None
+        return
+    reporter = _Reporter()
+    try:
+        yield reporter
+    finally:
+        reporter.close()
+
+
+class _Reporter:
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._every = _TERMINAL_SECONDS if self._terminal else _LOG_SECONDS
+        self._start = self._shown = time.monotonic()
+        self._first: int | None = None
+        self._open = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = done
+        if now - self._shown < self._every and done < total:
+            return
+        self._shown = now
+        rate = (done - self._first) / max(now - self._start, 1e-9)
+        left = f", {(total - done) / rate:.0f} s left" if rate > 0 and done < total else ""
+        text = f"{done}/{total} samples, {rate:.1f}/s{left}"
+        if self._terminal:
+            filled = _BAR * done // max(total, 1)
+            sys.stderr.write(f"\r[{'█' * filled}{'·' * (_BAR - filled)}] {text}\x1b[K")
+            self._open = True
+        else:
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._open:
+            sys.stderr.write("\n")

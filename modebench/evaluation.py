@@ -1,0 +1,191 @@
+"""The harness: task sets × engine → run folder.
+
+Three stages, each usable alone: `generate` appends responses, `grade_run` judges them, `summarize_run`
+turns verdicts into numbers; `evaluate` does all three. A killed run continues where it stopped: the
+group of a prompt is what is committed, and batches are cut at fixed places, so a local engine meets the
+same batches again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from modebench.config import EvalConfig, config_of, record_of, tasks_of
+from modebench.errors import UsageError
+from modebench.grading import grade_run
+from modebench.prompts import build_messages, prompts_hash
+from modebench.provenance import versions
+from modebench.runs import RunFolder, write_atomically
+from modebench.samples import Run, run_document
+from modebench.sampling.base import Engine, Group, Sample
+from modebench.tasks import Task
+from modebench.verifiers import Reading
+
+Progress = Callable[[int, int], None]
+"""Called with (samples on disk, samples in all) after every committed group."""
+
+
+def sample_seed(run_seed: int, step: int, task_id: str, sample: int) -> int:
+    """63 bits of SHA-256 over ``run seed | step | task id | sample index``: one seed a sample."""
+    digest = hashlib.sha256(f"{run_seed}|{step}|{task_id}|{sample}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def create_run(
+    output: Path,
+    engine: Engine,
+    model: str,
+    config: EvalConfig,
+    *,
+    origins: Mapping[str, str] | None = None,
+    engine_options: Mapping[str, Any] | None = None,
+) -> RunFolder:
+    """A new run folder whose manifest says everything that decides its content.
+
+    Raises:
+        UsageError: a bad configuration, or the folder is in use; nothing is touched.
+    """
+    config.check()
+    sets = config.selection.load()
+    prompts = [build_messages(task, config.profile, config.system) for tasks in sets for task in tasks]
+    return RunFolder.create(
+        output,
+        {
+            "status": "running",
+            "model": model,
+            "engine": engine.describe(),
+            "engine_options": dict(engine_options or {}),
+            "groups_per_batch": engine.groups_per_batch,
+            **record_of(config),
+            "origins": dict(origins or {}),
+            "prompts_sha256": prompts_hash(prompts),
+            "first_prompt": list(prompts[0]),
+            "task_sets": [
+                {"name": tasks.name, "count": len(tasks), "sha256": tasks.sha256} for tasks in sets
+            ],
+            **versions(),
+        },
+    )
+
+
+def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -> int:
+    """Draw every sample that the run still lacks; returns how many are missing afterwards.
+
+    Samples that failed in an earlier attempt are drawn again, recorded ones never.
+
+    Raises:
+        UsageError: another process writes to the run; an engine returned a wrong number of samples.
+    """
+    config = config_of(run.manifest)
+    tasks = [task for tasks in tasks_of(run.manifest) for task in tasks]
+    full = (1 << config.samples) - 1
+    total = len(tasks) * config.samples
+    with run.append() as writer:
+        done = run.recorded()
+        written = sum(mask.bit_count() for mask in done.values())
+        for batch in _batches(tasks, run.manifest["groups_per_batch"]):
+            if all(done.get(task.id, 0) == full for task in batch):
+                continue
+            groups = [_group(task, config) for task in batch]
+            for index, samples in engine.generate(groups, config.settings):
+                records = _records(groups[index], samples, done.get(groups[index].task.id, 0))
+                writer.write(records)
+                written += sum(record["error"] is None for record in records)
+                if progress:
+                    progress(written, total)
+    return total - written
+
+
+def _batches(tasks: Sequence[Task], size: int) -> Iterator[Sequence[Task]]:
+    for start in range(0, len(tasks), size):
+        yield tasks[start : start + size]
+
+
+def _group(task: Task, config: EvalConfig) -> Group:
+    seeds = tuple(sample_seed(config.seed, config.step, task.id, index) for index in range(config.samples))
+    return Group(task, build_messages(task, config.profile, config.system), seeds)
+
+
+def _records(group: Group, samples: Sequence[Sample], done: int) -> list[dict[str, Any]]:
+    """Response lines of a group, without those recorded before."""
+    if len(samples) != len(group.seeds):
+        raise UsageError(
+            f"the engine returned {len(samples)} samples of {group.task.id}, asked were {len(group.seeds)}"
+        )
+    task = group.task
+    return [
+        {
+            "task_id": task.id,
+            "domain": task.domain,
+            "level": task.level,
+            "split": task.split,
+            "sample": index,
+            "group": 0,
+            "seed": seed,
+            **asdict(sample),
+        }
+        for index, (seed, sample) in enumerate(zip(group.seeds, samples, strict=True))
+        if not done >> index & 1
+    ]
+
+
+def grade(run: RunFolder, reading: Reading | None = None) -> Path:
+    """Judge the recorded responses of a run; returns the file of verdicts."""
+    tasks = [task for tasks in tasks_of(run.manifest) for task in tasks]
+    return grade_run(run, tasks, reading or run.manifest["reading"])
+
+
+def summarize_run(run: RunFolder, reading: Reading | None = None) -> dict[str, Any]:
+    """Write and return the summary document of a graded run: a function of the run's files alone."""
+    document = run_document(run, reading or run.manifest["reading"])
+    write_atomically(
+        run.summary_path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    )
+    return document
+
+
+def evaluate(
+    engine: Engine,
+    output: Path | str,
+    config: EvalConfig | None = None,
+    *,
+    model: str | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Measure a model: generate, grade and summarise into a new run folder.
+
+    Args:
+        engine: from `modebench.sampling.load_engine`, or any object with the same methods.
+        output: a folder that is empty or does not exist.
+        config: what is asked and how; see `EvalConfig`.
+        model: name to record; the engine's class name when None.
+        progress: called after every committed group.
+
+    Returns:
+        the run, whose ``samples()`` is a tidy table.
+    """
+    config = config or EvalConfig()
+    run = create_run(Path(output), engine, model or type(engine).__name__, config)
+    finish(run, engine, progress)
+    return Run(run)
+
+
+def finish(run: RunFolder, engine: Engine, progress: Progress | None = None) -> int:
+    """Bring a run to its end from wherever it stands; returns the number of missing samples."""
+    run.update(status="running")
+    try:
+        missing = generate(run, engine, progress)
+        grade(run)
+        summarize_run(run)
+    except BaseException as error:
+        run.update(status="cancelled" if isinstance(error, KeyboardInterrupt) else "error")
+        raise
+    asked = sum(entry["count"] for entry in run.manifest["task_sets"]) * run.manifest["samples"]
+    over = missing > run.manifest["error_budget"] * asked
+    run.update(status="error" if over else "success", missing=missing)
+    return missing

@@ -1,0 +1,41 @@
+"""Prompt profiles: from a task to the chat messages that a model is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from modebench.domains import get_domain
+from modebench.sampling.base import Message
+from modebench.tasks import Task
+
+PROFILES = ("direct", "plain")
+"""``direct``: the domain's one-sentence system message, then the problem. ``plain``: the problem alone."""
+
+
+def build_messages(task: Task, profile: str = "direct", system: str | None = None) -> tuple[Message, ...]:
+    """The chat of a task; nothing of its reference is in it.
+
+    Args:
+        task: the task.
+        profile: one of `PROFILES`.
+        system: replaces the profile's system message; an empty text leaves it out.
+
+    Raises:
+        ValueError: unknown profile.
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"unknown prompt profile {profile!r}; profiles: {', '.join(PROFILES)}")
+    if system is None:
+        system = get_domain(task.domain).system(task.level) if profile == "direct" else ""
+    user = Message(role="user", content=task.problem)
+    return (Message(role="system", content=system), user) if system else (user,)
+
+
+def prompts_hash(prompts: Iterable[tuple[Message, ...]]) -> str:
+    """SHA-256 over the canonical JSON of all chats of a run, in order."""
+    digest = hashlib.sha256()
+    for messages in prompts:
+        digest.update(json.dumps(messages, sort_keys=True, separators=(",", ":")).encode() + b"\n")
+    return digest.hexdigest()
