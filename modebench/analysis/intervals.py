@@ -1,0 +1,286 @@
+"""Confidence intervals over prompts.
+
+The unit of observation is the prompt. K samples of one prompt share its difficulty, so an interval that
+treats P * K samples as independent is far too narrow; the spread of the P per-prompt means already contains
+the sampling noise (Miller 2024, arXiv:2411.00640).
+
+Rates get a Wilson interval on an effective sample size, everything else a t interval. All functions are
+elementwise over arrays of cells; undefined limits are NaN.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri, stdtrit
+
+from modebench.analysis.pass_at_k import FloatArray, IntArray
+
+
+class Interval(NamedTuple):
+    """A mean over prompts with its limits.
+
+    Attributes:
+        value: mean over the prompts where the metric is defined; NaN when there are none.
+        low: lower limit; NaN when undefined.
+        high: upper limit; NaN when undefined.
+        n: prompts that enter the mean.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Limits(NamedTuple):
+    """Lower and upper limits, arrays of one shape."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+def _tail(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"an interval level lies between 0 and 1, got {level}")
+    return 0.5 + level / 2
+
+
+def effective_n(
+    rate: npt.ArrayLike,
+    standard_error: npt.ArrayLike,
+    prompts: npt.ArrayLike,
+    samples: npt.ArrayLike = np.inf,
+) -> FloatArray:
+    """How many independent yes-or-no draws a mean of per-prompt rates is worth.
+
+    n_eff = p (1 - p) / SE^2 (Kish 1965; Korn & Graubard 1998, Survey Methodology 24:193).
+
+    * Where SE is 0 or unknown (all prompts alike, so always at p = 0 and p = 1; or a single prompt) the
+      formula gives nothing, and n_eff is the number of prompts. Samples of one prompt may agree perfectly,
+      so counting more than one draw a prompt is not warranted there.
+    * It is at most the number of samples: P prompts with K draws each are never worth more than P * K.
+
+    Args:
+        rate: mean of the per-prompt rates, in [0, 1].
+        standard_error: standard error of that mean over prompts; NaN where unknown.
+        prompts: number of prompts.
+        samples: number of samples behind them; infinite for no upper limit.
+
+    >>> effective_n([0.5, 0.0], [0.05, 0.0], prompts=40, samples=320).round(6).tolist()
+    [100.0, 40.0]
+    """
+    p, se, count, most = np.broadcast_arrays(
+        *(np.asarray(x, dtype=np.float64) for x in (rate, standard_error, prompts, samples))
+    )
+    # Sums of equal floats leave a standard error of rounding size, which is a zero.
+    known = se > 1e-12
+    size = np.divide(p * (1 - p), se**2, out=count.astype(np.float64), where=known)
+    return np.where(known, np.minimum(size, most), count)
+
+
+def wilson(rate: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Limits:
+    """Wilson's score interval for a rate seen on n (effective) draws.
+
+    (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)  (Wilson 1927, JASA 22:209).
+
+    Returns:
+        limits within [0, 1] and around `rate`; NaN where n is not positive or the rate is NaN.
+
+    >>> [round(float(x), 4) for x in wilson(0.0, 40)]
+    [0.0, 0.0876]
+    """
+    p, size = np.broadcast_arrays(np.asarray(rate, np.float64), np.asarray(n, np.float64))
+    draws = np.where(size > 0, size, np.nan)
+    z2 = float(ndtri(_tail(level))) ** 2
+    centre = p + z2 / (2 * draws)
+    half = np.sqrt(np.maximum(z2 * (p * (1 - p) / draws + z2 / (4 * draws**2)), 0))
+    scale = 1 + z2 / draws
+    low, high = (centre - half) / scale, (centre + half) / scale
+    # Rounding must not push a limit past the rate itself or out of [0, 1].
+    return Limits(np.clip(np.minimum(low, p), 0, 1), np.clip(np.maximum(high, p), 0, 1))
+
+
+def t_limits(
+    mean: npt.ArrayLike,
+    standard_error: npt.ArrayLike,
+    n: npt.ArrayLike,
+    level: float = 0.95,
+    lower: npt.ArrayLike = -np.inf,
+    upper: npt.ArrayLike = np.inf,
+) -> Limits:
+    """Student's t interval of a mean over n prompts, kept inside the metric's range.
+
+    mean -+ t_{n-1} SE, cut off at `lower` and `upper`. When all prompts agree (SE = 0) the interval would
+    have no width, as if nothing could be learnt from more prompts. For a metric with a finite range the
+    mean is then treated as a rate of n draws on that range (Wilson), its worst case.
+
+    Returns:
+        limits; NaN where n < 2.
+
+    >>> [round(float(x), 4) for x in t_limits(0.5, 0.1, 5, lower=0, upper=1)]
+    [0.2224, 0.7776]
+    >>> [round(float(x), 4) for x in t_limits(0.0, 0.0, 40, lower=0, upper=1)]
+    [0.0, 0.0876]
+    """
+    value, se, count, least, most = np.broadcast_arrays(
+        *(np.asarray(x, dtype=np.float64) for x in (mean, standard_error, n, lower, upper))
+    )
+    enough = count >= 2
+    half = stdtrit(np.where(enough, count - 1, 1), _tail(level)) * se
+    low, high = np.maximum(value - half, least), np.minimum(value + half, most)
+    width = most - least
+    flat = enough & (se <= 1e-12) & np.isfinite(width)
+    if np.any(flat):
+        base, span = np.where(flat, least, 0.0), np.where(flat, width, 1.0)
+        worst = wilson(np.where(flat, (value - base) / span, np.nan), count, level)
+        low = np.where(flat, base + span * worst.low, low)
+        high = np.where(flat, base + span * worst.high, high)
+    return Limits(np.where(enough, low, np.nan), np.where(enough, high, np.nan))
+
+
+def _moments(values: npt.ArrayLike) -> tuple[FloatArray, float, float]:
+    """Defined values, their mean and the standard error of the mean (NaN below two values)."""
+    defined = np.asarray(values, dtype=np.float64)
+    defined = defined[~np.isnan(defined)]
+    n = defined.size
+    mean = float(defined.mean()) if n else np.nan
+    error = float(defined.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+    return defined, mean, error
+
+
+def rate_interval(values: npt.ArrayLike, samples: float = np.inf, level: float = 0.95) -> Interval:
+    """Mean of per-prompt rates with the Wilson interval on the effective sample size.
+
+    Args:
+        values: [P] rates in [0, 1], NaN where undefined.
+        samples: total number of samples behind them, if known.
+        level: confidence level.
+
+    >>> rate_interval([0.0, 0.5, 1.0, float("nan")]).n
+    3
+    """
+    defined, mean, error = _moments(values)
+    low, high = wilson(mean, effective_n(mean, error, defined.size, samples), level)
+    return Interval(mean, float(low), float(high), defined.size)
+
+
+def mean_interval(
+    values: npt.ArrayLike, level: float = 0.95, lower: float = -np.inf, upper: float = np.inf
+) -> Interval:
+    """Mean over prompts with the t interval.
+
+    Args:
+        values: [P], NaN where undefined.
+        level: confidence level.
+        lower: smallest possible value of the metric.
+        upper: largest possible value of the metric.
+
+    >>> round(mean_interval([0.2, 0.4, 0.6], lower=0, upper=1).low, 4)
+    0.0
+    """
+    defined, mean, error = _moments(values)
+    low, high = t_limits(mean, error, defined.size, level, lower, upper)
+    return Interval(mean, float(low), float(high), defined.size)
+
+
+def bootstrap_interval(
+    values: npt.ArrayLike,
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+    level: float = 0.95,
+    upper_units: npt.ArrayLike | None = None,
+) -> Interval:
+    """Mean over prompts with a bootstrap interval; prompts are resampled whole.
+
+    Bias-corrected and accelerated (Efron 1987, JASA 82:171) over prompts. With `upper_units` (a label per
+    prompt, for instance the training seed) whole units are resampled first and prompts within them second,
+    and the limits are plain percentiles, because a handful of units carries no usable acceleration.
+
+    Args:
+        values: [P], NaN where undefined.
+        draws: bootstrap samples.
+        seed: seed of a generator that this call owns.
+        level: confidence level.
+        upper_units: [P] labels of the units above the prompts.
+
+    Returns:
+        the interval; limits NaN below two defined values (or below two units).
+
+    >>> bootstrap_interval([0.0, 1.0] * 20, seed=1).value
+    0.5
+    """
+    every = np.asarray(values, dtype=np.float64)
+    keep = ~np.isnan(every)
+    defined = every[keep]
+    n = defined.size
+    if n < 2:
+        return Interval(float(defined.mean()) if n else np.nan, np.nan, np.nan, n)
+    mean, rng, tail = float(defined.mean()), np.random.default_rng(seed), _tail(level)
+    if upper_units is None:
+        means = _resampled_means(defined, draws, rng)
+        quantiles = _bca_quantiles(defined, means, tail)
+    else:
+        units = np.unique(np.asarray(upper_units)[keep], return_inverse=True)[1]
+        if units.max() == 0:
+            return Interval(mean, np.nan, np.nan, n)
+        means = _two_level_means(defined, units, draws, rng)
+        quantiles = np.array([1 - tail, tail])
+    low, high = np.quantile(means, quantiles)
+    return Interval(mean, float(low), float(high), n)
+
+
+def _resampled_means(values: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """[draws] means of resamples, in blocks that stay small in memory."""
+    block = max(1, 4_000_000 // values.size)
+    sizes = [min(block, draws - start) for start in range(0, draws, block)]
+    return np.concatenate([values[rng.integers(values.size, size=(b, values.size))].mean(1) for b in sizes])
+
+
+def _two_level_means(values: FloatArray, units: IntArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """[draws] means where units are drawn first and prompts within each drawn unit second."""
+    members = [values[units == u] for u in range(int(units.max()) + 1)]
+    means = np.empty(draws)
+    for d in range(draws):
+        chosen = [members[u] for u in rng.integers(len(members), size=len(members))]
+        total = sum(float(m[rng.integers(m.size, size=m.size)].sum()) for m in chosen)
+        means[d] = total / sum(m.size for m in chosen)
+    return means
+
+
+def _bca_quantiles(values: FloatArray, means: FloatArray, tail: float) -> FloatArray:
+    """Which quantiles of the bootstrap means are the BCa limits (Efron 1987)."""
+    centred = values - values.mean()
+    spread = float((centred**2).sum())
+    if spread <= 1e-24 * values.size:
+        return np.array([1 - tail, tail])
+    # Jackknife means of a mean are linear in the values, so the acceleration is a moment ratio.
+    acceleration = float((centred**3).sum()) / (6 * spread**1.5)
+    below = (np.sum(means < values.mean()) + 0.5 * np.sum(means == values.mean())) / means.size
+    shift = float(ndtri(np.clip(below, 1 / means.size, 1 - 1 / means.size)))
+    z = shift + ndtri(np.array([1 - tail, tail]))
+    return np.asarray(ndtr(shift + z / (1 - acceleration * z)))
+
+
+def mean_of_cells(values: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike) -> Interval:
+    """Equal mean of independent cells, its limits recovered from theirs.
+
+    With C cells of value v and lower limit l, L = mean - sqrt(sum (v - l)^2) / C, and likewise above: each
+    side's variance is recovered from the cells' own intervals (MOVER; Zou & Donner 2008, Stat. Med.
+    27:1693), so unsymmetric intervals stay unsymmetric.
+
+    Returns:
+        the interval with n = number of cells; the value is NaN when any cell's is, and so are the limits.
+
+    >>> round(mean_of_cells([0.2, 0.4], [0.1, 0.3], [0.3, 0.5]).low, 4)
+    0.2293
+    """
+    cells, least, most = (np.asarray(x, dtype=np.float64) for x in (values, low, high))
+    if cells.size == 0:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    mean = float(cells.mean())
+    below, above = np.sqrt(np.sum((cells - least) ** 2)), np.sqrt(np.sum((most - cells) ** 2))
+    return Interval(mean, mean - float(below) / cells.size, mean + float(above) / cells.size, int(cells.size))
