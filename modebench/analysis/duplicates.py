@@ -1,0 +1,136 @@
+"""Are the samples of a prompt independent draws? A test on identical raw texts.
+
+Identical texts alone prove nothing: a model that has settled on a short answer repeats it honestly. What
+honest repeats do not know is the position of a sample. If the K texts of a prompt are independent draws,
+every order of them is equally likely, so given the texts, positions i and j agree with probability
+
+    r = sum c (c - 1) / (K (K - 1))        (c: how often each text occurs)
+
+whatever i and j are, and prompts are independent. The number X_ij of prompts in which positions i and j
+carry the same text is then a sum of independent Bernoulli variables with known rates r. A reused seed, a
+cache hit or a server that returns one completion for several makes two *fixed* positions agree in every
+prompt, far beyond that. A collapsed model raises r for all pairs alike and is not flagged.
+
+One list of seeds shared by all prompts shows as well: where prompts have like answer distributions, the
+same two positions then agree in prompt after prompt, because they are no longer independent.
+
+The tail of X_ij is bounded by the binomial with the mean rate (Hoeffding 1956, Ann. Math. Stat. 27:713:
+P(X >= x) <= P(Bin(n, mean r) >= x) for x >= n * mean r + 1), multiplied by the number of pairs. No
+randomness, no tuning: the chance of a false alarm in a cell of independent samples is below the threshold.
+
+What it can't see: when all K texts of every prompt are one text, r = 1 and positions carry no information.
+Then temperature 0, one seed for all samples and full collapse look the same; see `PositionTest.one_text`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import bdtrc
+
+from modebench.analysis.pass_at_k import FloatArray, IntArray
+
+# Pairs of positions beyond these are not compared: the work grows with the square of the positions.
+MAX_POSITIONS = 1024
+
+
+class PositionTest(NamedTuple):
+    """Result of the position test in one cell.
+
+    Attributes:
+        p_value: upper bound, over all pairs, for the chance of an agreement like the most surprising one.
+        first: position i of that pair.
+        second: position j of that pair.
+        agreeing: prompts in which the pair carries the same text.
+        prompts: prompts in which both positions carry a text.
+        expected: how many agreements chance gives.
+        flagged: pairs beyond the threshold.
+        one_text: every prompt with at least two texts repeats a single one (and there are such prompts).
+    """
+
+    p_value: float
+    first: int
+    second: int
+    agreeing: int
+    prompts: int
+    expected: float
+    flagged: int
+    one_text: bool
+
+
+def position_test(texts: npt.ArrayLike, threshold: float = 1e-6) -> PositionTest | None:
+    """Look for pairs of sample positions whose texts agree beyond chance.
+
+    Args:
+        texts: [P, K] integer codes; equal codes in a row are equal texts, negative ones are missing.
+        threshold: a pair is flagged when its bounded p-value, times the number of pairs, lies below.
+
+    Returns:
+        the result, or None when no prompt has two texts.
+
+    >>> reused = [[3 * p, 3 * p + 1, 3 * p, 3 * p + 2] for p in range(20)]  # third repeats first
+    >>> result = position_test(reused)
+    >>> result.first, result.second, result.agreeing, result.p_value < 1e-6
+    (0, 2, 20, True)
+    >>> position_test([[p] * 4 for p in range(20)]).p_value  # collapse: nothing to see in positions
+    1.0
+    """
+    codes = np.asarray(texts, dtype=np.int64)[:, :MAX_POSITIONS]
+    present = codes >= 0
+    rate, eligible = _agreement_rate(codes)
+    codes, present, rate = codes[eligible], present[eligible], rate[eligible]
+    if len(codes) == 0 or codes.shape[1] < 2:
+        return None
+    agreeing = _agreements(codes)
+    weight = present.astype(np.float64)
+    both = np.rint(weight.T @ weight)
+    expected = (weight * rate[:, None]).T @ weight
+    i, j = np.triu_indices(codes.shape[1], k=1)
+    p_values = np.minimum(_tail(agreeing[i, j], both[i, j], expected[i, j]) * len(i), 1.0)
+    worst = int(np.argmin(p_values))
+    a, b = int(i[worst]), int(j[worst])
+    return PositionTest(
+        p_value=float(p_values[worst]),
+        first=a,
+        second=b,
+        agreeing=int(agreeing[a, b]),
+        prompts=int(both[a, b]),
+        expected=float(expected[a, b]),
+        flagged=int(np.sum(p_values < threshold)),
+        one_text=bool(np.all(rate == 1.0)),
+    )
+
+
+def _agreement_rate(codes: IntArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Share of equal pairs among the texts of each prompt [P], and which prompts have two texts at all."""
+    ordered = np.sort(codes, axis=1)
+    n = (ordered >= 0).sum(axis=1)
+    # In a sorted row, a text that stands at place t of its run (from 0) closes t equal pairs.
+    starts = np.ones(ordered.shape, dtype=np.bool_)
+    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    place = np.arange(ordered.shape[1])
+    run = place - np.maximum.accumulate(np.where(starts, place, 0), axis=1)
+    equal = np.where(ordered >= 0, run, 0).sum(axis=1)
+    return equal / np.maximum(n * (n - 1) / 2, 1), n >= 2
+
+
+def _agreements(codes: IntArray) -> FloatArray:
+    """[K, K] number of prompts in which positions i < j carry the same text."""
+    size = codes.shape[1]
+    table = np.zeros((size, size))
+    columns = np.ascontiguousarray(codes.T)
+    for lag in range(1, size):
+        equal = (columns[lag:] == columns[:-lag]) & (columns[lag:] >= 0)
+        table[np.arange(size - lag), np.arange(lag, size)] = equal.sum(axis=1)
+    return table
+
+
+def _tail(agreeing: FloatArray, both: FloatArray, expected: FloatArray) -> FloatArray:
+    """Bound for the chance of at least this many agreements; 1 where the bound does not hold."""
+    mean = np.clip(expected / np.maximum(both, 1), 0.0, 1.0)
+    usable = (both > 0) & (agreeing >= expected + 1)
+    # bdtrc(x, n, p) is the chance of more than x.
+    tail = bdtrc(np.maximum(agreeing - 1, 0), np.maximum(both, 1).astype(np.int64), mean)
+    return np.where(usable, tail, 1.0)
