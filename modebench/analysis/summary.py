@@ -1,0 +1,269 @@
+"""Cells: means over prompts with intervals, as a tidy table or as a JSON-ready document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from modebench.analysis.caveats import cell_warnings
+from modebench.analysis.diversity import effective_modes
+from modebench.analysis.intervals import (
+    Interval,
+    bootstrap_interval,
+    effective_n,
+    mean_of_cells,
+    t_limits,
+    wilson,
+)
+from modebench.analysis.long_table import columns_of, read_long_table
+from modebench.analysis.metrics import ELIGIBLE_ONLY, Metric, cell_metrics
+from modebench.analysis.prompts import checked_ks, prompt_statistics, prompt_table
+
+__all__ = ["SCHEMA", "prompt_table", "summarize", "summary_document"]
+
+SCHEMA = "modebench-summary-v1"
+COUNTS = ("correct", "incorrect", "malformed", "error", "truncated")
+Cell = dict[str, Any]
+
+
+def summary_document(
+    samples: pd.DataFrame,
+    by: str | Sequence[str] = ("domain", "level"),
+    ks: Sequence[int] | None = None,
+    *,
+    min_eligible: int = 30,
+    interval: float = 0.95,
+    group_size: int = 8,
+    bootstrap: int = 0,
+    seed: int = 0,
+    reading: str | None = None,
+    profile: str | None = None,
+) -> dict[str, Any]:
+    """The numbers of a run as one JSON-ready mapping (no NaN, no numpy types).
+
+    A cell holds its keys, ``split``, ``prompts`` (with a graded sample; the others are counted in
+    ``prompts_without_samples``), ``samples_per_prompt`` (the most that a prompt has, errors included),
+    ``graded_per_prompt`` (``min`` and ``max`` of K), ``counts`` by status (``truncated`` overlaps the
+    others), and the metrics.
+
+    A metric is ``{value, low, high, n}``: the mean over prompts, each with the same weight, its limits, and
+    the number of prompts that enter it. Undefined numbers are None, and an undefined value has a ``reason``.
+    ``pcmd`` also has ``eligible`` (= n), ``reportable`` (n >= min_eligible) and ``sampling_variance`` (mean
+    over the prompts with four correct samples); ``certified_coverage`` also has ``uncertified_modes``
+    (distinct correct modes outside the enumeration, summed over prompts).
+
+    ``overall`` holds the same metrics as equal means of the cells, n being the number of cells. A metric
+    that is None in any cell is None there, and PCMD is reportable where it is so in every cell.
+    ``warnings`` are texts that begin with a stable code.
+
+    Args:
+        samples: long table, one row a sample; see `modebench.analysis.long_table.read_long_table`.
+        by: columns whose distinct values make the cells.
+        ks: the k of pass@k and modes@k; None for powers of two up to the largest K, and at least 8.
+        min_eligible: eligible prompts from which PCMD is reportable.
+        interval: level of the intervals.
+        group_size: group size of the published per-group forms.
+        bootstrap: number of bootstrap draws over prompts that replace the closed-form intervals; 0 for none.
+        seed: seed of the bootstrap.
+        reading: verifier reading that the verdicts come from, to be shown with the numbers.
+        profile: prompt profile of the run, likewise.
+
+    Returns:
+        ``{schema, reading, profile, interval, interval_method, min_eligible, ks, cells, overall, warnings}``.
+
+    Raises:
+        ValueError: as `read_long_table`; a bad k; a level outside (0, 1).
+    """
+    keys = columns_of(by)
+    table = read_long_table(samples, keys)
+    prompts = prompt_statistics(table, ks, group_size)
+    asked = checked_ks(ks, int(prompts["graded"].max()) if len(prompts) else 0)
+    metrics = cell_metrics(asked, group_size)
+    grouped = _Cells(prompts, keys, metrics)
+    means = [(m, grouped.intervals(m, interval, bootstrap, seed)) for m in metrics]
+    cells = _entries(grouped, keys, means, min_eligible)
+    return {
+        "schema": SCHEMA,
+        "reading": reading,
+        "profile": profile,
+        "interval": interval,
+        "interval_method": "bootstrap" if bootstrap else "wilson-effective-n, t over prompts",
+        "min_eligible": min_eligible,
+        "ks": list(asked),
+        "cells": cells,
+        "overall": _overall(cells, [m.name for m in metrics]),
+        "warnings": cell_warnings(table, prompts, grouped.rows, keys, asked),
+    }
+
+
+def summarize(
+    samples: pd.DataFrame,
+    by: str | Sequence[str] = ("domain", "level"),
+    ks: Sequence[int] | None = None,
+    *,
+    min_eligible: int = 30,
+    interval: float = 0.95,
+    group_size: int = 8,
+    bootstrap: int = 0,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The cells of `summary_document` as a tidy table.
+
+    Args and errors are those of `summary_document`.
+
+    Returns:
+        one row a cell and metric: the `by` columns, split, prompts, samples_per_prompt, metric, value, low,
+        high (NaN where undefined), n, and reportable (False where a metric that rests on prompts with two
+        correct samples has fewer than `min_eligible` of them).
+    """
+    document = summary_document(
+        samples,
+        by,
+        ks,
+        min_eligible=min_eligible,
+        interval=interval,
+        group_size=group_size,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+    return tidy(document["cells"], min_eligible)
+
+
+def tidy(cells: Sequence[Cell], min_eligible: int) -> pd.DataFrame:
+    """Cells of a summary document as the table that `summarize` returns."""
+    rows = []
+    for cell in cells:
+        keys = {name: value for name, value in cell.items() if not isinstance(value, dict)}
+        keys.pop("prompts_without_samples", None)
+        for name, metric in cell.items():
+            if isinstance(metric, dict) and "value" in metric:
+                numbers = {key: metric[key] for key in ("value", "low", "high", "n")}
+                reportable = name not in ELIGIBLE_ONLY or metric["n"] >= min_eligible
+                rows.append({**keys, "metric": name, **numbers, "reportable": reportable})
+    table = pd.DataFrame(rows)
+    if rows:
+        table[["value", "low", "high"]] = table[["value", "low", "high"]].astype(np.float64)
+    return table
+
+
+class _Cells:
+    """The prompts of every cell, and the intervals of their means.
+
+    Attributes:
+        prompts: the prompt table.
+        rows: row numbers of each cell's prompts, cells sorted by their keys.
+    """
+
+    def __init__(self, prompts: pd.DataFrame, by: list[str], metrics: Sequence[Metric]) -> None:
+        self.prompts = prompts
+        groups = prompts.groupby(by, sort=True, dropna=False, observed=True)
+        number = groups.ngroup().to_numpy()
+        self.rows = [np.flatnonzero(number == cell) for cell in range(int(number.max(initial=-1)) + 1)]
+        names = [m.name for m in metrics]
+        self.n, self.mean, self.spread = groups[names].count(), groups[names].mean(), groups[names].std()
+        self.total = groups[["samples", "graded"]].sum()
+        self.sampling_variance = groups["pcmd_variance"].mean().to_numpy(dtype=np.float64)
+
+    def intervals(self, metric: Metric, level: float, draws: int, seed: int) -> list[Interval]:
+        """Interval of one metric in every cell; from the bootstrap when there are draws."""
+        if draws:
+            values = self.prompts[metric.name].to_numpy(dtype=np.float64)
+            return [bootstrap_interval(values[r], draws=draws, seed=seed, level=level) for r in self.rows]
+        n = self.n[metric.name].to_numpy(dtype=np.int64)
+        mean = self.mean[metric.name].to_numpy(dtype=np.float64)
+        error = self.spread[metric.name].to_numpy(dtype=np.float64) / np.sqrt(np.maximum(n, 1))
+        if metric.kind == "rate":
+            # An error is an observation of the error rate only.
+            samples = self.total["samples" if metric.name == "error_rate" else "graded"]
+            limits = wilson(mean, effective_n(mean, error, n, samples.to_numpy()), level)
+        else:
+            limits = t_limits(mean, error, n, level, metric.lower, metric.upper)
+        return [
+            Interval(float(v), float(low), float(high), int(size))
+            for v, low, high, size in zip(mean, limits.low, limits.high, n, strict=True)
+        ]
+
+
+def _entries(
+    cells: _Cells, by: list[str], means: Sequence[tuple[Metric, list[Interval]]], min_eligible: int
+) -> list[Cell]:
+    entries = []
+    for number, rows in enumerate(cells.rows):
+        prompts = cells.prompts.iloc[rows]
+        entry = _head(prompts, by)
+        for metric, intervals in means:
+            entry[metric.name] = _entry(intervals[number], metric.undefined)
+            if metric.name == "pcmd":
+                n = intervals[number].n
+                entry["pcmd"] |= {"eligible": n, "reportable": n >= min_eligible}
+                entry["pcmd"]["sampling_variance"] = _number(cells.sampling_variance[number])
+                entry["effective_modes"] = _effective(intervals[number], metric.undefined)
+        entry["certified_coverage"]["uncertified_modes"] = int(prompts["uncertified_modes"].sum())
+        entries.append(entry)
+    return entries
+
+
+def _head(rows: pd.DataFrame, by: list[str]) -> Cell:
+    """What a cell is, and what it counts."""
+    head: Cell = {name: _plain(rows[name].iloc[0]) for name in by}
+    if "split" not in head:
+        splits = set(rows["split"].dropna().astype(str)) if "split" in rows else set()
+        head["split"] = "+".join(sorted(splits)) or None
+    graded = rows.loc[rows["graded"] > 0, "graded"]
+    return head | {
+        "prompts": len(graded),
+        "prompts_without_samples": len(rows) - len(graded),
+        "samples_per_prompt": int(rows["samples"].max()),
+        "graded_per_prompt": {
+            "min": int(graded.min()) if len(graded) else 0,
+            "max": int(graded.max()) if len(graded) else 0,
+        },
+        "counts": {name: int(rows[name].sum()) for name in COUNTS},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A key as JSON has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if value is pd.NA or value is pd.NaT or value != value else value
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _entry(interval: Interval, undefined: str) -> dict[str, Any]:
+    value, low, high = (_number(x) for x in interval[:3])
+    entry: dict[str, Any] = {"value": value, "low": low, "high": high, "n": int(interval.n)}
+    if value is None:
+        entry["reason"] = undefined
+    return entry
+
+
+def _effective(mean_pcmd: Interval, undefined: str) -> dict[str, Any]:
+    """Effective modes of the mean PCMD; its limits are the transformed limits."""
+    value, low, high = (float(effective_modes(x)) for x in mean_pcmd[:3])
+    reason = undefined if mean_pcmd.n == 0 else "every two correct samples differ: no finite number of modes"
+    return _entry(Interval(value, low, high, mean_pcmd.n), reason)
+
+
+def _overall(cells: Sequence[Cell], names: Sequence[str]) -> dict[str, Any]:
+    """Equal means of the cells."""
+    if not cells:
+        return {}
+    overall: dict[str, Any] = {"cells": len(cells)}
+    for name in [*names, "effective_modes"]:
+        entries = [cell[name] for cell in cells]
+        value, low, high = (
+            np.array([np.nan if e[key] is None else e[key] for e in entries])
+            for key in ("value", "low", "high")
+        )
+        undefined = f"undefined in {int(np.isnan(value).sum())} of {len(cells)} cells"
+        overall[name] = _entry(mean_of_cells(value, low, high), undefined)
+    overall["pcmd"]["reportable"] = all(cell["pcmd"]["reportable"] for cell in cells)
+    return overall
