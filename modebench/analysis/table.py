@@ -1,0 +1,270 @@
+"""Summaries as text: the table that a terminal prints, and the same cells as CSV, JSON, Markdown or LaTeX."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from modebench.analysis.metrics import ELIGIBLE_ONLY
+from modebench.analysis.summary import summary_document, tidy
+
+DASH = "–"
+FORMATS = ("text", "markdown", "latex", "csv", "json")
+_SIZE = "prompts×samples"
+_TITLES = {
+    "pcmd": "PCMD",
+    "effective_modes": "effective modes",
+    "certified_coverage": "coverage",
+    "coverage_good_turing": "Good–Turing coverage",
+    "malformed_rate": "malformed",
+    "truncated_rate": "truncated",
+    "error_rate": "error",
+    "duplicate_rate": "duplicates",
+}
+_PERCENT = ("malformed_rate", "truncated_rate", "error_rate", "duplicate_rate")
+_WITH_LIMITS = ("accuracy", "pcmd")
+# Keys of a cell that say how much was measured, not which cell it is.
+_HEAD = ("split", "prompts", "prompts_without_samples", "samples_per_prompt")
+
+
+class Grid(NamedTuple):
+    """A table as strings.
+
+    Attributes:
+        header: column titles.
+        rows: one list of texts a cell.
+        overall: the row of means of the cells; None when there is one cell or none.
+        notes: lines that belong under the table.
+        left: which columns are set flush left, those that name the cell.
+    """
+
+    header: list[str]
+    rows: list[list[str]]
+    overall: list[str] | None
+    notes: list[str]
+    left: list[bool]
+
+
+def format_table(doc_or_df: Mapping[str, Any] | pd.DataFrame, columns: Sequence[str] | None = None) -> str:
+    """The plain-text table: one row a cell, and under it what it rests on.
+
+    Args:
+        doc_or_df: a summary document (`summary_document`), a tidy summary (`summarize`), or a long table of
+            samples, which is summarised with the default settings.
+        columns: what to print: keys of a cell, ``prompts×samples``, or names of metrics, in this order.
+            By default the cell's keys, size, accuracy, pass@8 and modes@8 (the largest k at hand where no
+            cell reaches 8), PCMD with its eligible prompts, effective modes, coverage, and the rates of
+            malformed, truncated, failed and repeated samples.
+
+    Returns:
+        lines joined by newlines, without a final one. A dash stands where a value is undefined, a star
+        where PCMD rests on too few prompts to be reported.
+
+    Raises:
+        ValueError: a column that no cell has.
+    """
+    grid = _grid(_document(doc_or_df), columns)
+    body = [*grid.rows, *([grid.overall] if grid.overall else [])]
+    widths = [max(map(len, column)) for column in zip(grid.header, *body, strict=True)]
+    rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
+
+    def line(row: Sequence[str]) -> str:
+        sides = (
+            text.ljust(width) if left else text.rjust(width)
+            for text, width, left in zip(row, widths, grid.left, strict=True)
+        )
+        return "  ".join(sides).rstrip()
+
+    lines = [line(grid.header), rule, *map(line, grid.rows)]
+    if grid.overall:
+        lines += [rule, line(grid.overall)]
+    return "\n".join([*lines, "", *grid.notes])
+
+
+def render(
+    doc: Mapping[str, Any] | pd.DataFrame, format: str = "text", columns: Sequence[str] | None = None
+) -> str:
+    """A summary in one of the formats `FORMATS`.
+
+    Args:
+        doc: as in `format_table`.
+        format: ``text``, ``markdown``, ``latex`` (needs the booktabs package), ``csv`` (one row a cell and
+            metric, full precision) or ``json`` (the document itself).
+        columns: as in `format_table`; ignored by csv and json, which are complete.
+
+    Raises:
+        ValueError: another format, or an unknown column.
+    """
+    document = _document(doc)
+    if format == "text":
+        return format_table(document, columns)
+    if format == "markdown":
+        return _markdown(_grid(document, columns))
+    if format == "latex":
+        return _latex(_grid(document, columns))
+    if format == "csv":
+        return str(tidy(document["cells"], document.get("min_eligible", 30)).to_csv(index=False))
+    if format == "json":
+        return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+    raise ValueError(f"unknown format {format!r}; expected one of {FORMATS}")
+
+
+def _document(given: Mapping[str, Any] | pd.DataFrame) -> Mapping[str, Any]:
+    if not isinstance(given, pd.DataFrame):
+        return given
+    if "metric" in given:
+        return {"cells": _cells_of(given)}
+    return summary_document(given)
+
+
+def _cells_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Cells from a tidy summary."""
+    keys = list(table.columns[: table.columns.get_loc("metric")])
+    clean = table.astype(object).where(table.notna(), None)
+    cells: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in clean.to_dict("records"):
+        name = tuple(row[k] for k in keys)
+        cell = cells.setdefault(name, {k: row[k] for k in keys})
+        cell[row["metric"]] = {k: row[k] for k in ("value", "low", "high", "n", "reportable")}
+    return list(cells.values())
+
+
+def _grid(document: Mapping[str, Any], columns: Sequence[str] | None) -> Grid:
+    cells = document["cells"]
+    chosen = list(columns) if columns is not None else _default_columns(cells)
+    known = {_SIZE}.union(*cells) if cells else set(chosen)
+    unknown = [c for c in chosen if c not in known]
+    if unknown:
+        raise ValueError(f"no cell has {unknown}; it has {sorted(known)}")
+    rows = [[_text(cell, column) for column in chosen] for cell in cells]
+    overall = None
+    if len(cells) > 1 and document.get("overall"):
+        overall = [_text(document["overall"], c) for c in chosen]
+        overall[0] = overall[0] or "mean of cells"
+    left = [bool(cells) and isinstance(cells[0].get(c), str | int | None) and c != _SIZE for c in chosen]
+    return Grid([_title(c) for c in chosen], rows, overall, _notes(document, chosen), left)
+
+
+def _default_columns(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not cells:
+        return ["domain", "level", _SIZE, "accuracy"]
+    keys = [k for k, v in cells[0].items() if not isinstance(v, Mapping) and k not in _HEAD]
+    if len({cell.get("split") for cell in cells}) > 1:
+        keys.append("split")
+    k = _shown_k(cells)
+    at_k = [f"pass@{k}", f"modes@{k}"] if k else []
+    enumerated = any(_defined(cell, "certified_coverage") for cell in cells)
+    coverage = "certified_coverage" if enumerated else "coverage_good_turing"
+    return [*keys, _SIZE, "accuracy", *at_k, "pcmd", "effective_modes", coverage, *_PERCENT]
+
+
+def _shown_k(cells: Sequence[Mapping[str, Any]]) -> int | None:
+    """8 where some cell reaches it, else the largest k that some cell reaches."""
+    reached = {
+        int(name.removeprefix("pass@"))
+        for cell in cells
+        for name in cell
+        if name.startswith("pass@") and not name.endswith("_group") and _defined(cell, name)
+    }
+    return 8 if 8 in reached else max(reached, default=None)
+
+
+def _defined(cell: Mapping[str, Any], name: str) -> bool:
+    return isinstance(cell.get(name), Mapping) and cell[name]["value"] is not None
+
+
+def _title(column: str) -> str:
+    return _TITLES.get(column, column.replace("_", " "))
+
+
+def _text(cell: Mapping[str, Any], column: str) -> str:
+    if column == _SIZE:
+        if "prompts" not in cell:
+            return f"{cell['cells']} cells" if "cells" in cell else ""
+        return f"{cell['prompts']}×{cell['samples_per_prompt']}"
+    entry = cell.get(column)
+    if not isinstance(entry, Mapping):
+        return "" if entry is None else str(entry)
+    text = DASH
+    if entry.get("value") is not None:
+        text = _formatted(column, entry["value"])
+        if column in _WITH_LIMITS and entry["low"] is not None:
+            text += f" [{_formatted(column, entry['low'])}, {_formatted(column, entry['high'])}]"
+        if column in ELIGIBLE_ONLY and not cell.get("pcmd", entry).get("reportable", True):
+            text += "*"
+    if column == "pcmd" and "prompts" in cell:
+        text += f" ({entry['n']})"
+    return text
+
+
+def _formatted(column: str, value: float) -> str:
+    if column in _PERCENT:
+        return f"{value:.1%}"
+    return f"{value:.2f}" if column in ("effective_modes", "chao1") or value >= 10 else f"{value:.3f}"
+
+
+def _notes(document: Mapping[str, Any], chosen: Sequence[str]) -> list[str]:
+    """What the numbers rest on, what the signs mean, then the warnings."""
+    rests = [f"{name}: {document[name]}" for name in ("reading", "profile") if document.get(name)]
+    level = document.get("interval")
+    if level is not None and set(chosen) & set(_WITH_LIMITS):
+        closed = "Wilson on the effective sample size for rates, t over prompts for PCMD"
+        drawn = document.get("interval_method") == "bootstrap"
+        rests.append(f"{100 * level:g}% intervals: {'bootstrap over prompts' if drawn else closed}")
+    signs = [f"{DASH}: undefined"]
+    if "certified_coverage" in chosen:
+        signs.append("coverage: found share of the modes that exist")
+    if set(chosen) & set(ELIGIBLE_ONLY):
+        signs.append("(n): eligible prompts, those with two correct samples, on which PCMD rests")
+        signs.append(f"*: fewer than {document.get('min_eligible', 30)} of them, not reportable")
+    lines = ["; ".join(part) for part in (rests, signs) if part]
+    return lines + _grouped_warnings(document.get("warnings", ()))
+
+
+def _grouped_warnings(warnings: Iterable[str]) -> list[str]:
+    """One line for each kind of warning: the first in full, the others counted."""
+    kinds: dict[str, list[str]] = {}
+    for text in warnings:
+        kinds.setdefault(text.split(":", 1)[0], []).append(text)
+    return [
+        f"warning: {texts[0]}" + (f" (and {len(texts) - 1} more cells)" if len(texts) > 1 else "")
+        for texts in kinds.values()
+    ]
+
+
+def _markdown(grid: Grid) -> str:
+    sides = ["---" if left else "---:" for left in grid.left]
+    body = [*grid.rows, *([grid.overall] if grid.overall else [])]
+    lines = [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        for row in [grid.header, sides, *body]
+    ]
+    return "\n".join([*lines, "", *(note.replace("*:", "\\*:") + "  " for note in grid.notes)]).rstrip()
+
+
+def _latex(grid: Grid) -> str:
+    sides = "".join("l" if left else "r" for left in grid.left)
+
+    def line(row: Sequence[str]) -> str:
+        return " & ".join(map(_latex_text, row)) + r" \\"
+
+    lines = [
+        rf"\begin{{tabular}}{{{sides}}}",
+        r"\toprule",
+        line(grid.header),
+        r"\midrule",
+        *map(line, grid.rows),
+    ]
+    if grid.overall:
+        lines += [r"\midrule", line(grid.overall)]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*lines, *(f"% {note}" for note in grid.notes)])
+
+
+def _latex_text(text: str) -> str:
+    signs = {"\\": r"\textbackslash{}", "×": r"$\times$", DASH: "--", "~": r"\textasciitilde{}"}
+    signs |= {"^": r"\textasciicircum{}"} | {sign: "\\" + sign for sign in "&%$#_{}"}
+    return "".join(signs.get(letter, letter) for letter in text)
