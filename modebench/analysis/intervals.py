@@ -113,9 +113,9 @@ def t_limits(
 ) -> Limits:
     """Student's t interval of a mean over n prompts, kept inside the metric's range.
 
-    mean -+ t_{n-1} SE, cut off at `lower` and `upper`. When all prompts agree (SE = 0) the interval would
-    have no width, as if nothing could be learnt from more prompts. For a metric with a finite range the
-    mean is then treated as a rate of n draws on that range (Wilson), its worst case.
+    mean -+ t_{n-1} SE, cut off at `lower` and `upper`. When every prompt stands at the same end of the range
+    (PCMD 0 everywhere, say) SE is 0 and the interval would have no width, as if no prompt could ever differ.
+    The mean is then treated as a rate of n draws on that range (Wilson), its worst case.
 
     Returns:
         limits; NaN where n < 2.
@@ -132,7 +132,8 @@ def t_limits(
     half = stdtrit(np.where(enough, count - 1, 1), _tail(level)) * se
     low, high = np.maximum(value - half, least), np.minimum(value + half, most)
     width = most - least
-    flat = enough & (se <= 1e-12) & np.isfinite(width)
+    at_end = (value <= least) | (value >= most)
+    flat = enough & at_end & (se <= 1e-12) & np.isfinite(width)
     if np.any(flat):
         base, span = np.where(flat, least, 0.0), np.where(flat, width, 1.0)
         worst = wilson(np.where(flat, (value - base) / span, np.nan), count, level)

@@ -53,13 +53,15 @@ def test_mean_interval_is_the_t_interval():
     assert np.isnan(iv.mean_interval([0.4])[1:3]).all()
 
 
-def test_agreement_of_all_prompts_is_not_certainty():
+def test_agreement_at_an_end_of_the_range_is_not_certainty():
     collapsed = iv.mean_interval([0.0] * 40, lower=0, upper=1)
     assert collapsed.low == 0
     assert collapsed.high == pytest.approx(0.0876, abs=1e-4)
     scaled = iv.mean_interval([8.0] * 40, lower=0, upper=8)
     assert scaled.high == 8
     assert scaled.low == pytest.approx(8 * (1 - 0.0876), abs=1e-3)
+    inside = iv.mean_interval([0.5] * 40, lower=0, upper=1)
+    assert inside[:3] == (0.5, 0.5, 0.5)
     unbounded = iv.mean_interval([3.0] * 40)
     assert unbounded[:3] == (3.0, 3.0, 3.0)
 
