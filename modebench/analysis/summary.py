@@ -27,6 +27,8 @@ __all__ = ["SCHEMA", "prompt_table", "summarize", "summary_document"]
 
 SCHEMA = "modebench-summary-v1"
 COUNTS = ("correct", "incorrect", "malformed", "error", "truncated")
+# Columns over which cells may be averaged; any other tells measured things apart.
+TASK_COLUMNS = ("domain", "level", "split")
 Cell = dict[str, Any]
 
 
@@ -57,7 +59,8 @@ def summary_document(
     (distinct correct modes outside the enumeration, summed over prompts).
 
     ``overall`` holds the same metrics as equal means of the cells, n being the number of cells. A metric
-    that is None in any cell is None there, and PCMD is reportable where it is so in every cell.
+    that is None in any cell is None there, and PCMD is reportable where it is so in every cell. It is empty
+    when cells differ in more than domain, level and split: a mean across models or arms says nothing.
     ``warnings`` are texts that begin with a stable code.
 
     Args:
@@ -95,7 +98,7 @@ def summary_document(
         "min_eligible": min_eligible,
         "ks": list(asked),
         "cells": cells,
-        "overall": _overall(cells, [m.name for m in metrics]),
+        "overall": _overall(cells, keys, [m.name for m in metrics]),
         "warnings": cell_warnings(table, prompts, grouped.rows, keys, asked),
     }
 
@@ -252,9 +255,10 @@ def _effective(mean_pcmd: Interval, undefined: str) -> dict[str, Any]:
     return _entry(Interval(value, low, high, mean_pcmd.n), reason)
 
 
-def _overall(cells: Sequence[Cell], names: Sequence[str]) -> dict[str, Any]:
-    """Equal means of the cells."""
-    if not cells:
+def _overall(cells: Sequence[Cell], by: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+    """Equal means of the cells of one model: none across models, arms or seeds."""
+    others = [name for name in by if name not in TASK_COLUMNS]
+    if len({tuple(cell[name] for name in others) for cell in cells}) != 1:
         return {}
     overall: dict[str, Any] = {"cells": len(cells)}
     for name in [*names, "effective_modes"]:

@@ -148,7 +148,11 @@ def test_tidy_summary(make_samples):
 
 def test_cells_by_any_column(make_samples):
     samples = pd.concat([mixed(make_samples).assign(arm=a, seed=s) for a in "xy" for s in (1, 2)])
-    assert len(summary_document(samples, by=["arm", "seed"])["cells"]) == 4
+    document = summary_document(samples, by=["arm", "seed"])
+    assert len(document["cells"]) == 4
+    assert document["overall"] == {}  # no mean across arms
+    one = summary_document(samples[(samples["arm"] == "x") & (samples["seed"] == 1)], by=["arm", "domain"])
+    assert one["overall"]["cells"] == 1
     with pytest.raises(ValueError, match="tells the runs apart"):
         summary_document(samples, by="arm")
     assert summary_document(samples, by=["seed", "arm"])["cells"][0]["arm"] == "x"
