@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modebench.domains import DOMAINS, get_domain
-from modebench.errors import SplitError, UsageError
+from modebench.errors import InputError, SplitError, UsageError
 from modebench.sampling.base import GenerationSettings
 from modebench.tasks import Task, TaskSet, load_tasks, read_tasks
 from modebench.verifiers import Reading, check_task
@@ -43,7 +43,7 @@ class Selection:
             raise UsageError(f"--limit must be at least 1, not {self.limit}")
         try:
             sets = self._sets()
-        except SplitError:
+        except (InputError, SplitError, UsageError):
             raise
         except ValueError as error:
             raise UsageError(str(error)) from None
@@ -55,6 +55,7 @@ class Selection:
             return [load_tasks(name, level, self.split) for name in names for level in self.levels]
         if not Path(self.file).is_file():
             raise UsageError(f"no file of tasks at {self.file}")
+        level = self.levels[0] if len(self.levels) == 1 else None
         level = self.levels[0] if len(self.levels) == 1 else None
         tasks = read_tasks(self.file, level=level, check=check_task)
         if not len(tasks):

@@ -138,8 +138,8 @@ def read_tasks(
         path: the file.
         level: level of the rows that don't state one.
         split: split of the rows that don't state one; the file's stem when None.
-        check: called with every task; a ValueError that it raises with `field` and `problem` is reported
-            with the task's line. The verifiers' `check_task` is one.
+        check: called with every task; an `InvalidReference` that it raises is reported with the task's
+            line. `modebench.verifiers.check_task` is one.
 
     Raises:
         InputError: a line that can't be read, naming file, line and field.
@@ -155,6 +155,8 @@ def read_tasks(
             defaults["level"] = level
         try:
             task = task_from_record(_own_fields(_parse(text), defaults))
+            if check is not None:
+                check(task)
         except (_FieldError, InvalidReference) as error:
             raise InputError(path, line, error.field, error.problem) from None
         if task.id in lines:

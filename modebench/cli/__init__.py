@@ -80,7 +80,7 @@ def _warn_of_namesake() -> None:
         for name in names:
             if name.startswith("modebench-") and name.endswith((".dist-info", ".egg-info")):
                 click.echo(
-                    f"warning: {name.rpartition('.')[0]} is installed too and has the same import name; the two "
+                    f"warning: {name.rpartition('.')[0]} is installed too and has the same import name; they "
                     "overwrite each other: pip uninstall modebench, then reinstall modebench-toolkit",
                     err=True,
                 )
