@@ -5,12 +5,46 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint test-slow clean
+# The demo's size: what two cores do in a few minutes.
+DEMO_TASKS ?= 16
+DEMO_SAMPLES ?= 8
+DEMO_RUN := runs/demo
+
+.PHONY: demo test lint test-slow reference clean
 
 $(STAMP): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "python 3.11 or newer is needed" >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "python 3.11 or newer is needed; set PYTHON=/path/to/python" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,dev]' gguf
+	$(PIP) torch
+	$(PIP) -e '.[train,dev]' gguf
 	touch $@
+
+demo: $(STAMP)
+	@model=$$($(BIN)/python scripts/fetch_smollm2.py) || exit $$?; \
+	if [ -f $(DEMO_RUN)/run.json ]; then \
+		$(BIN)/modebench eval --resume $(DEMO_RUN); \
+	else \
+		$(BIN)/modebench eval --model "hf/$$model" --limit $(DEMO_TASKS) --samples $(DEMO_SAMPLES) \
+			--max-tokens 80 --output $(DEMO_RUN); \
+	fi
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -m "not slow and not gpu"
+
+# Everything that takes longer than CI allows.
+test-slow: $(STAMP)
+	$(BIN)/pytest -m slow
+
+# Our verdicts against those of the published package, which is installed into a private folder.
+reference: $(STAMP)
+	$(BIN)/python tests/reference/run.py
+
+clean:
+	rm -rf $(VENV) .cache build dist

@@ -27,7 +27,7 @@ from modebench.tasks import Task
 from modebench.verifiers import Reading
 
 Progress = Callable[[int, int], None]
-"""Called with (samples on disk, samples in all) after every committed group."""
+"""Called with (samples on disk, samples in all) at the start and after every committed group."""
 
 
 def sample_seed(run_seed: int, step: int, task_id: str, sample: int) -> int:
@@ -88,6 +88,8 @@ def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -
     with run.append() as writer:
         done = run.recorded()
         written = sum(mask.bit_count() for mask in done.values())
+        if progress:
+            progress(written, total)
         for batch in _batches(tasks, run.manifest["groups_per_batch"]):
             if all(done.get(task.id, 0) == full for task in batch):
                 continue

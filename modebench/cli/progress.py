@@ -38,6 +38,7 @@ class _Reporter:
         now = time.monotonic()
         if self._first is None:
             self._first = done
+            return
         if now - self._shown < self._every and done < total:
             return
         self._shown = now
