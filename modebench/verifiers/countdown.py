@@ -16,9 +16,9 @@ from modebench.verifiers.extraction import SHORT_LINE, extract
 from modebench.verifiers.reference import require_int, require_verifier
 from modebench.verifiers.verdict import InvalidReference, Verdict, correct, incorrect, malformed
 
-MAX_TREE_DEPTH = 985
-"""Levels of an expression tree. The published reference is known to answer at this depth and to
-crash at 990; deeper parts are not read, instead of voiding the run."""
+MAX_TREE_DEPTH = 987
+"""Levels of an expression tree. The published reference answers at up to this depth and crashes on
+every deeper tree; those parts are not read, instead of voiding the run."""
 
 _MAX_PARENTHESES = 200
 _MAX_DIGITS = 4_300
@@ -35,6 +35,7 @@ _REPLACEMENTS = (
     ("^", "**"),
 )
 _PREFIX = re.compile(r"\s*(?:expression|answer)\s*(?:is|=|:)\s*", re.IGNORECASE)
+_DIGITS = re.compile("[0-9]+")
 _PART = re.compile(r"[0-9+\-*/().\s*]+")
 _TOKEN = re.compile(
     r"(?P<float>[0-9]+\.[0-9]*|\.[0-9]+)|(?P<int>[0-9]+)|(?P<sign>\*\*|//|[-+*/])|(?P<open>\()|(?P<close>\))"
@@ -48,10 +49,17 @@ _NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 
 
 class Spec(NamedTuple):
-    """A checked reference: `numbers` sorted, and the `target`."""
+    """A checked reference.
+
+    Attributes:
+        numbers: the given numbers, sorted.
+        target: the value to reach.
+        digits: the numbers as decimal texts, sorted as texts.
+    """
 
     numbers: tuple[int, ...]
     target: int
+    digits: list[str]
 
 
 class Expression(NamedTuple):
@@ -80,7 +88,8 @@ def compile_reference(reference: Mapping[str, Any], level: int) -> Spec:
     if not isinstance(numbers, list) or not numbers:
         raise InvalidReference("reference.numbers", f"must be a non-empty list, not {numbers!r}")
     checked = [require_int(number, f"reference.numbers[{index}]") for index, number in enumerate(numbers)]
-    return Spec(tuple(sorted(checked)), require_int(reference.get("target"), "reference.target"))
+    target = require_int(reference.get("target"), "reference.target")
+    return Spec(tuple(sorted(checked)), target, sorted(map(str, checked)))
 
 
 def judge(spec: Spec, response: str) -> Verdict:
@@ -95,14 +104,15 @@ def judge(spec: Spec, response: str) -> Verdict:
     if label:
         text = text[label.end() :].strip()
     evaluable = False
-    for part in text.split("="):
+    for part in dict.fromkeys(text.split("=")):
         part = part.strip()
-        if not part or not _PART.fullmatch(part):
+        promising = _holds_the_numbers(part, spec)
+        if (evaluable and not promising) or not _PART.fullmatch(part):
             continue
         expression = parse(part)
         if expression is None:
             continue
-        if _reaches(expression, spec):
+        if promising and _reaches(expression, spec):
             return correct(f"countdown:{key(expression)}")
         evaluable = evaluable or expression.supported or _divides_by_zero_first(expression)
     if evaluable:
@@ -126,11 +136,17 @@ def key(expression: Expression) -> str:
     return stack.pop()
 
 
+def _holds_the_numbers(part: str, spec: Spec) -> bool:
+    """Whether the runs of digits in a part are the given numbers, which any right answer's are."""
+    runs = _DIGITS.findall(part)
+    if len(runs) != len(spec.numbers):
+        return False
+    return sorted([run.lstrip("0") or "0" for run in runs]) == spec.digits
+
+
 def _reaches(expression: Expression, spec: Spec) -> bool:
     """Uses exactly the given numbers and has exactly the target's value."""
-    if not expression.supported or len(expression.literals) != len(spec.numbers):
-        return False
-    if tuple(sorted(map(int, expression.literals))) != spec.numbers:
+    if not expression.supported or tuple(sorted(map(int, expression.literals))) != spec.numbers:
         return False
     stack: list[tuple[int, int]] = []
     for item in expression.code:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 MAX_RESPONSE_CHARACTERS = 131_072
 
 _BOX = "\\boxed"
-_BRACE_WEIGHTS = bytes(1 if byte == 0x7B else 255 if byte == 0x7D else 0 for byte in range(256))
+_WEIGHTS = bytes(1 if byte == 0x7B else 255 if byte == 0x7D else 0 for byte in range(256))
+_MANY_BRACES = 4_096  # from here on numpy is faster than a loop
 _NOT_BRACES = bytes(byte for byte in range(256) if byte not in b"{}")
 _IGNORE = re.IGNORECASE
 
@@ -57,13 +58,22 @@ def boxed(text: str, at: int) -> str | None:
     """The inside of the balanced braces that open exactly at `at`, or None."""
     if text[at : at + 1] != "{":
         return None
-    tail = text[at:].encode("utf-8", "surrogatepass")
-    weights = array("b", tail.translate(_BRACE_WEIGHTS, _NOT_BRACES))
-    try:
-        closing = list(accumulate(weights)).index(0)
-    except ValueError:
-        return None
-    return text[at + 1 : _position_of_brace(text, at, closing)]
+    closing = _closing_brace(text[at:].encode("utf-8", "surrogatepass").translate(_WEIGHTS, _NOT_BRACES))
+    return None if closing is None else text[at + 1 : _position_of_brace(text, at, closing)]
+
+
+def _closing_brace(weights: bytes) -> int | None:
+    """Index of the brace that closes the first one, given +1 and -1 (as signed bytes) a brace."""
+    if len(weights) > _MANY_BRACES:
+        import numpy as np
+
+        depths = np.cumsum(np.frombuffer(weights, dtype=np.int8), dtype=np.int32)
+        found = int(np.argmax(depths == 0))
+        return found if depths[found] == 0 else None
+    for index, depth in enumerate(accumulate(array("b", weights))):
+        if depth == 0:
+            return index
+    return None
 
 
 def _position_of_brace(text: str, at: int, index: int) -> int:

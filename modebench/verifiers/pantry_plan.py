@@ -38,8 +38,9 @@ _ID = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAG = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _PAIR = re.compile(r"([a-z][a-z0-9_]{0,31})\s*=\s*([0-9]+)")
 _SEPARATOR = re.compile("[;,]")
-# The published arithmetic: decimals of 28 digits, exact for any real food table.
-_DECIMAL = Context(prec=28)
+# The published arithmetic: decimals of 28 digits, exact for any real food table. Without traps a
+# total beyond every exponent is infinite instead of an exception.
+_DECIMAL = Context(prec=28, traps=[])
 _HUNDRED = Decimal(100)
 _ZERO = Decimal(0)
 

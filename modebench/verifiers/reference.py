@@ -39,6 +39,9 @@ def canonical_text(reference: object) -> str:
     """
     if isinstance(reference, str):
         text = reference
+        # The published limit counts text as it stands in JSON, its quotes escaped.
+        if len(text) > MAX_REFERENCE_BYTES // 12 and len(json.dumps(text)) > MAX_REFERENCE_BYTES:
+            raise _too_long()
     elif isinstance(reference, Mapping):
         try:
             text = json.dumps(reference if isinstance(reference, dict) else dict(reference), allow_nan=False)
@@ -47,8 +50,12 @@ def canonical_text(reference: object) -> str:
     else:
         raise InvalidReference("reference", f"must be an object or JSON text, not {type(reference).__name__}")
     if len(text) > MAX_REFERENCE_BYTES:
-        raise InvalidReference("reference", f"longer than {MAX_REFERENCE_BYTES} bytes of JSON")
+        raise _too_long()
     return text
+
+
+def _too_long() -> InvalidReference:
+    return InvalidReference("reference", f"longer than {MAX_REFERENCE_BYTES} bytes of JSON")
 
 
 def parse_reference(text: str) -> dict[str, Any]:
@@ -63,7 +70,7 @@ def parse_reference(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidReference("reference", f"must be an object, not {type(value).__name__}")
     if size > MAX_REFERENCE_BYTES:
-        raise InvalidReference("reference", f"longer than {MAX_REFERENCE_BYTES} bytes of JSON")
+        raise _too_long()
     _require_finite(value)
     return value
 

@@ -86,11 +86,7 @@ def compiled(task: Answerable) -> tuple[str, Any]:
         InvalidReference: naming the field.
     """
     if isinstance(task, Task):
-        domain, level, reference = (
-            cast(Any, task.domain),
-            cast(Any, task.level),
-            cast(Any, task.reference_json),
-        )
+        domain, level, reference = cast(Any, task.domain), cast(Any, task.level), cast(Any, task)
     elif isinstance(task, Mapping):
         domain, level = task.get("domain"), task.get("level")
         field = "reference" if "reference" in task else "answer"
@@ -100,7 +96,16 @@ def compiled(task: Answerable) -> tuple[str, Any]:
     else:
         raise InvalidReference("task", f"must be a Task or a mapping, not {type(task).__name__}")
     name = canonical_domain(domain)
-    return name, _compiled(name, canonical_level(level), canonical_text(reference))
+    return name, _compiled(name, canonical_level(level), _text(reference))
+
+
+def _text(reference: object) -> str:
+    if not isinstance(reference, Task):
+        return canonical_text(reference)
+    try:
+        return reference.reference_json
+    except (TypeError, ValueError, RecursionError):
+        return canonical_text(reference.reference)  # raises, naming the problem
 
 
 def check_task(task: Answerable) -> None:
