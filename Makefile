@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # The demo's size: what two cores do in a few minutes.
 DEMO_TASKS ?= 16
 DEMO_SAMPLES ?= 8
-DEMO_RUN := runs/demo
+DEMO_TOKENS ?= 64
 
 .PHONY: demo test lint test-slow reference clean
 
@@ -21,14 +21,16 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PIP) -e '.[train,dev]' gguf
 	touch $@
 
+# A real model, and beside it what answers of the right form get by chance. An interrupted demo goes on.
 demo: $(STAMP)
 	@model=$$($(BIN)/python scripts/fetch_smollm2.py) || exit $$?; \
-	if [ -f $(DEMO_RUN)/run.json ]; then \
-		$(BIN)/modebench eval --resume $(DEMO_RUN); \
-	else \
-		$(BIN)/modebench eval --model "hf/$$model" --limit $(DEMO_TASKS) --samples $(DEMO_SAMPLES) \
-			--max-tokens 80 --output $(DEMO_RUN); \
-	fi
+	run() { \
+		if [ -f "runs/demo/$$1/run.json" ]; then $(BIN)/modebench eval --resume "runs/demo/$$1" > /dev/null; \
+		else $(BIN)/modebench eval --output "runs/demo/$$1" --arm "$$1" --model "$$2" --limit $(DEMO_TASKS) \
+			--samples $(DEMO_SAMPLES) --max-tokens $(DEMO_TOKENS) > /dev/null; fi; \
+	}; \
+	run SmolLM2-135M "hf/$$model" && run chance mock/random && \
+	$(BIN)/modebench summarize runs/demo/SmolLM2-135M runs/demo/chance --by arm,domain
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
