@@ -11,7 +11,7 @@ import pandas as pd
 
 from modebench.analysis.summary import prompt_table, summary_document
 from modebench.config import tasks_of
-from modebench.domains import get_domain
+from modebench.domains import DOMAINS, get_domain
 from modebench.errors import InputError, UsageError
 from modebench.runs import RunFolder, file_sha256, read_jsonl, sample_key
 
@@ -102,7 +102,7 @@ def joined_samples(run: RunFolder, reading: str) -> pd.DataFrame:
             row |= {"status": "error", "detail": record["error"]}
         row |= {"modes": modes.get(key[0]), "listed": _listed(record["domain"], row["mode"])}
         rows.append(row)
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return _in_domain_order(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def load_samples(paths: Iterable[Path], reading: str) -> pd.DataFrame:
@@ -123,7 +123,7 @@ def load_samples(paths: Iterable[Path], reading: str) -> pd.DataFrame:
             origin = {"model": path.stem, "seed": None, "step": None, "arm": None}
             table = graded_samples(path)
         tables.append(table.assign(**origin))
-    return pd.concat(tables, ignore_index=True)
+    return _in_domain_order(pd.concat(tables, ignore_index=True))
 
 
 def graded_samples(path: Path) -> pd.DataFrame:
@@ -150,7 +150,14 @@ def graded_samples(path: Path) -> pd.DataFrame:
         rows.append(_graded_row(record))
     if not rows:
         raise UsageError(f"{path} holds no samples")
-    return pd.DataFrame(rows)
+    return _in_domain_order(pd.DataFrame(rows))
+
+
+def _in_domain_order(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with ``domain`` as a categorical in the public order of domains, others behind."""
+    others = sorted(set(table["domain"].astype(str)) - set(DOMAINS))
+    kind = pd.CategoricalDtype([*DOMAINS, *others], ordered=True)
+    return table.astype({"domain": kind})
 
 
 def _graded_row(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ COMMANDS = {
     "generate": "Let a model write responses into a run folder.",
     "grade": "Judge a run folder or a file of responses.",
     "summarize": "Numbers of graded runs as a table, csv, json, markdown or latex.",
+    "show": "Look at responses of a run with their verdicts and modes.",
     "tasks": "List, show and verify tasks.",
 }
 

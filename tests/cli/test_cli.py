@@ -303,3 +303,22 @@ def test_interrupting_is_130_and_resumable(tmp_path: Path, modebench: Command) -
     assert "resume with: modebench eval --resume run" in stderr
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "cancelled"
     assert modebench("eval", "--resume", "run").returncode == 0
+
+
+def test_show_filters_responses(modebench: Command, tmp_path: Path) -> None:
+    modebench("eval", "-m", "mock/random", "--domain", "graph", "-n", 8, "-k", 4, "-o", "run")
+    verdicts = (tmp_path / "run" / "verdicts.published.jsonl").read_text().splitlines()
+    right = [json.loads(line) for line in verdicts if '"status":"correct"' in line]
+    shown = modebench("show", "run", "--status", "correct", "-n", 1000)
+    assert shown.returncode == 0
+    assert shown.stdout.count("── ") == len(right) > 0
+    assert f"{len(right)} of {len(right)} matching" in shown.stderr
+    one = modebench("show", "run", "--task", "*/0003", "--prompt", "-n", 2)
+    assert one.stdout.count("── graph_coloring/level1/eval/0003 #") == 2
+    assert load_tasks("graph")[3].problem in one.stdout
+    of_mode = modebench("show", "run", "--mode", right[0]["mode"])
+    assert right[0]["mode"] in of_mode.stdout
+    (tmp_path / "run" / "verdicts.published.jsonl").write_text("\n".join(verdicts[1:]) + "\n")
+    broken = modebench("show", "run")
+    assert broken.returncode == 2
+    assert "is not the verdict on response 1; grade again" in broken.stderr
