@@ -369,14 +369,25 @@ def _normal(expression: Expression, names: Sequence[str], side: str) -> Rational
 def _solution(
     lhs: Rational, rhs: Rational, names: Sequence[str], bindings: Mapping[str, Fraction]
 ) -> Fraction:
-    """The value of x; the equation must be linear in x, with x in no denominator."""
+    """The value of x; the equation must be linear in x, with x in no denominator.
+
+    Bindings may put zero below a multiple of x alone. The published reference takes such a coefficient
+    as infinite and 0 as the solution, and so does this one (no answer can reach it).
+    """
     totals = [Fraction(0), Fraction(0)]
+    infinite = False
     for sign, (numerator, denominator) in ((1, lhs), (-1, rhs)):
         below = rational.substitute(denominator, names, bindings)
+        above = rational.substitute(numerator, names, bindings)
+        if not below and set(above) == {1}:
+            infinite = True
+            continue
         if set(below) != {0}:
             raise InvalidReference("reference.initial_lhs", "has x or zero in a denominator")
-        for power, number in rational.substitute(numerator, names, bindings).items():
+        for power, number in above.items():
             totals[power] += sign * number / below[0]
+    if infinite:
+        return Fraction(0)
     if totals[1] == 0:
         raise InvalidReference("reference.initial_lhs", "the equation does not determine x")
     return -totals[0] / totals[1]
