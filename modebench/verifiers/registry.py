@@ -14,7 +14,7 @@ from modebench.verifiers.verdict import InvalidReference, Reading, Verdict, malf
 
 DOMAINS = ("graph_coloring", "countdown", "python_factors", "mathir", "pantry_plan")
 ALIASES = {"graph": "graph_coloring", "python": "python_factors", "pantry": "pantry_plan"}
-READINGS: tuple[Reading, ...] = ("published",)
+READINGS: tuple[Reading, ...] = ("published", "clean")
 CACHED_REFERENCES = 1_024
 
 Answerable = Task | Mapping[str, Any]
@@ -30,6 +30,13 @@ class Verifier(Protocol):
 
     def judge(self, spec: Any, response: str) -> Verdict:
         """The `published` verdict; total for any `response` of at most 131,072 characters."""
+
+
+class CleanVerifier(Protocol):
+    """What a domain offers for the `clean` reading; a plug-in domain has it as its ``clean_verifier``."""
+
+    def judge(self, spec: Any, response: str, truncated: bool = False) -> Verdict:
+        """The `clean` verdict, from the reference that `Verifier.compile_reference` returned; total."""
 
 
 def canonical_domain(name: object) -> str:
@@ -74,6 +81,21 @@ def verifier_of(domain: str) -> Verifier:
     return cast(Verifier, _plugins()[domain].load().verifier)
 
 
+@cache
+def clean_verifier_of(domain: str) -> CleanVerifier:
+    """The `clean` verifier of a canonical domain name.
+
+    Raises:
+        ValueError: an installed domain that has none.
+    """
+    if domain in DOMAINS:
+        return cast(CleanVerifier, import_module(f"modebench.verifiers.clean.{domain}"))
+    verifier = getattr(_plugins()[domain].load(), "clean_verifier", None)
+    if verifier is None:
+        raise ValueError(f"domain {domain!r} has no clean reading")
+    return cast(CleanVerifier, verifier)
+
+
 @lru_cache(maxsize=CACHED_REFERENCES)
 def _compiled(domain: str, level: int, text: str) -> Any:
     return verifier_of(domain).compile_reference(parse_reference(text), level)
@@ -108,18 +130,28 @@ def _text(reference: object) -> str:
         return canonical_text(reference.reference)  # raises, naming the problem
 
 
+def forget_references() -> None:
+    """Drop every cached reference: to measure cold speed, or to give the memory back."""
+    _compiled.cache_clear()
+
+
 def check_task(task: Answerable) -> None:
     """Raise `InvalidReference` where a task cannot be executed against."""
     compiled(task)
 
 
-def verify(task: Answerable, response: str, reading: Reading = "published") -> Verdict:
+def verify(
+    task: Answerable, response: str, reading: Reading = "published", truncated: bool = False
+) -> Verdict:
     """Judge one response.
 
     Args:
         task: a `Task`, or a mapping with ``domain``, ``level`` and ``reference`` or ``answer``.
         response: exactly the text to judge; reasoning is split off before, by the harness.
-        reading: ``published`` reproduces the reference implementation of arXiv:2610.11064.
+        reading: ``published`` reproduces the reference implementation of arXiv:2610.11064; ``clean`` forgives
+            formatting, refuses lists of guesses, and counts a solution once however it is spelled.
+        truncated: the response was cut at a length limit; then an answer that was still being written at
+            its end is malformed in the ``clean`` reading. ``published`` does not look at it.
 
     Returns:
         status, mode and detail. Text that is not a string, or longer than 131,072 characters, is
@@ -133,6 +165,8 @@ def verify(task: Answerable, response: str, reading: Reading = "published") -> V
     ...         "reference": {"verifier": "countdown", "numbers": [3, 6, 9], "target": 18}}
     >>> verify(task, "so the answer is \\\\boxed{9 + (6 + 3)}")
     Verdict(status='correct', mode='countdown:add(9,add(3,6))', detail=None)
+    >>> verify(task, "Answer: $9 + (6 + 3)$", reading="clean").mode
+    'countdown:clean:sum(+3,+6,+9)'
     """
     if reading not in READINGS:
         raise ValueError(f"unknown reading {reading!r}; known: {', '.join(READINGS)}")
@@ -141,11 +175,13 @@ def verify(task: Answerable, response: str, reading: Reading = "published") -> V
         return malformed(f"not text but {type(response).__name__}")
     if len(response) > MAX_RESPONSE_CHARACTERS:
         return malformed(f"longer than {MAX_RESPONSE_CHARACTERS} characters")
+    if reading == "clean":
+        return clean_verifier_of(domain).judge(spec, response, truncated)
     return verifier_of(domain).judge(spec, response)
 
 
 def verify_many(items: Iterable[tuple[Answerable, str]], reading: Reading = "published") -> list[Verdict]:
-    """Judge many (task, response) pairs, in order; an equal pair is judged once a call."""
+    """Judge many (task, response) pairs, none cut short, in order; an equal pair is judged once a call."""
     known: dict[tuple[int, str], Verdict] = {}
     tasks: dict[int, Answerable] = {}
     verdicts = []
