@@ -22,6 +22,7 @@ every deeper tree; those parts are not read, instead of voiding the run."""
 
 _MAX_PARENTHESES = 200
 _MAX_DIGITS = 4_300
+_PIECE = 500
 # Zero tests of parts that cannot be correct are made modulo this Mersenne prime: never wrong for
 # values whose numerator is smaller, and bounded whatever the text says.
 _PRIME = 2**521 - 1
@@ -192,8 +193,19 @@ def _divides_by_zero_first(expression: Expression) -> bool:
             numerator, denominator = _combine(item, left, right)
             stack.append((numerator % _PRIME, denominator % _PRIME))
         elif item != "pos":
-            stack.append((int(item) % _PRIME, 1))
+            stack.append((_residue(item), 1))
     return False
+
+
+def _residue(digits: str) -> int:
+    """A literal modulo the prime, piecewise: the interpreter may be set to refuse long ones."""
+    if len(digits) <= _PIECE:
+        return int(digits) % _PRIME
+    result = 0
+    for start in range(0, len(digits), _PIECE):
+        piece = digits[start : start + _PIECE]
+        result = (result * 10 ** len(piece) + int(piece)) % _PRIME
+    return result
 
 
 def parse(text: str) -> Expression | None:
