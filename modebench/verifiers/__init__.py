@@ -4,7 +4,8 @@
 executing model text. A broken reference raises `InvalidReference`, naming the field.
 """
 
-from modebench.verifiers.registry import Answerable, check_task, verify, verify_many
+from modebench.verifiers.parallel import verify_many
+from modebench.verifiers.registry import Answerable, check_task, verify
 from modebench.verifiers.verdict import InvalidReference, Reading, Status, Verdict
 
 __all__ = [

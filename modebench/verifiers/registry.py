@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Protocol, cast
@@ -178,16 +178,3 @@ def verify(
     if reading == "clean":
         return clean_verifier_of(domain).judge(spec, response, truncated)
     return verifier_of(domain).judge(spec, response)
-
-
-def verify_many(items: Iterable[tuple[Answerable, str]], reading: Reading = "published") -> list[Verdict]:
-    """Judge many (task, response) pairs, none cut short, in order; an equal pair is judged once a call."""
-    known: dict[tuple[int, str], Verdict] = {}
-    tasks: dict[int, Answerable] = {}
-    verdicts = []
-    for task, response in items:
-        key = (id(tasks.setdefault(id(task), task)), response)
-        if key not in known:
-            known[key] = verify(task, response, reading)
-        verdicts.append(known[key])
-    return verdicts

@@ -47,3 +47,7 @@ class InvalidReference(ValueError):  # noqa: N818 - the name of the published st
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
+
+    def __reduce__(self) -> tuple[type[InvalidReference], tuple[str, str]]:
+        """Both arguments, so that the error crosses between processes."""
+        return (InvalidReference, (self.field, self.problem))
