@@ -200,6 +200,7 @@ def _add_edge(rng: random.Random, reference: Reference, solution: str) -> dict[s
 
 
 def _delete_edge(rng: random.Random, reference: Reference, solution: str) -> dict[str, Any] | None:
+    require_mode(name, reference, 1, solution)
     edges = _edges(reference)
     if len(edges) < 2:
         return None
@@ -247,16 +248,20 @@ def _check(edges_in: int, edges_out: int, moved: int) -> Callable[[Reference, st
             return "not the step of this operator: other shown vertices"
         if canonical_form(before) == canonical_form(after):
             return COPY
-        full = _carry(before, solution, after)
-        return strict_failure(name, 1, before, full, after)
+        mode = mode_of(name, before, 1, solution)
+        if mode is None:
+            return "the solution is not correct on the source task"
+        # While the hidden vertices stay, the solution's own text must be right; else its colouring.
+        text = mode.removeprefix(f"{name}:") if moved else solution
+        return strict_failure(name, 1, before, text, after)
 
     return check
 
 
 operators: tuple[Operator, ...] = (
-    Operator("add_edge", "strict", _add_edge, _check(1, 0, 0), _carry),
-    Operator("delete_edge", "strict", _delete_edge, _check(0, 1, 0), _carry),
-    Operator("move_edge", "strict", _move_edge, _check(1, 1, 0), _carry),
+    Operator("add_edge", "strict", _add_edge, _check(1, 0, 0)),
+    Operator("delete_edge", "strict", _delete_edge, _check(0, 1, 0)),
+    Operator("move_edge", "strict", _move_edge, _check(1, 1, 0)),
     Operator("swap_shown", "strict", _swap_shown, _check(0, 0, 1), _carry),
 )
 
