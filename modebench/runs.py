@@ -28,6 +28,7 @@ MANIFEST = "run.json"
 RESPONSES = "responses.jsonl"
 SUMMARY = "summary.json"
 _SYNC_SECONDS = 2.0
+_DRAFTS = "*.part"
 
 
 class RunFolder:
@@ -49,11 +50,12 @@ class RunFolder:
         Raises:
             UsageError: the folder holds something already; nothing is touched.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if in_use(path):
             raise UsageError(
                 f"output folder {path} is in use; choose another, or continue it with --resume {path}"
             )
         path.mkdir(parents=True, exist_ok=True)
+        remove_drafts(path)
         run = cls(path, {"schema": RUN_SCHEMA, **manifest})
         run.update()
         return run
@@ -139,6 +141,7 @@ class RunFolder:
                     f"another process is writing to {self.path}; wait for it or stop it"
                 ) from None
             drop_torn_line(self.responses_path)
+            remove_drafts(self.path)
             writer = ResponseWriter(file)
             try:
                 yield writer
@@ -161,6 +164,17 @@ class ResponseWriter:
     def sync(self) -> None:
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
+
+
+def in_use(path: Path) -> bool:
+    """Whether something stands at `path`, other than what a killed process was still writing."""
+    return path.exists() and (not path.is_dir() or any(not entry.match(_DRAFTS) for entry in path.iterdir()))
+
+
+def remove_drafts(path: Path) -> None:
+    """Delete files that a killed process left half-written beside those they were to replace."""
+    for draft in path.glob(_DRAFTS):
+        draft.unlink(missing_ok=True)
 
 
 def sample_key(record: Mapping[str, Any], path: Path, line: int) -> tuple[str, int]:

@@ -271,3 +271,12 @@ def test_changed_responses_make_verdicts_stale(tmp_path: Path) -> None:
     run.folder.responses_path.write_text(text)
     with pytest.raises(UsageError, match="not graded as published; run: modebench grade"):
         run.samples()
+
+
+def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json.123.part").write_text("{")
+    evaluate(Stub(), tmp_path / "run", SMALL)
+    (tmp_path / "run" / "summary.json.9.part").write_text("{")
+    finish(RunFolder.open(tmp_path / "run"), Stub())
+    assert not list((tmp_path / "run").glob("*.part"))

@@ -17,7 +17,7 @@ from modebench.config import EvalConfig, Selection
 from modebench.errors import UsageError
 from modebench.evaluation import create_run
 from modebench.prompts import build_messages
-from modebench.runs import RunFolder
+from modebench.runs import RunFolder, in_use
 from modebench.sampling import Engine, EngineOptions, load_engine, parse_model
 from modebench.sampling.base import GenerationSettings
 
@@ -61,7 +61,7 @@ def open_run(ctx: click.Context, options: dict[str, Any]) -> tuple[RunFolder, En
     config.selection.load()
     engine_options = EngineOptions(**{entry.name: options[entry.name] for entry in fields(EngineOptions)})
     output = options["output"] or _default_output(options["model"])
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+    if in_use(output):
         raise UsageError(
             f"output folder {output} is in use; choose another, or continue it with --resume {output}"
         )

@@ -1,0 +1,114 @@
+"""Planted faults: each small change of the code must make the suite fail.
+
+    python tests/mutations/run.py [--only TEXT]
+
+Every mutation is applied to a copy of the project, alone, and the named tests must fail there (and
+pass on the unchanged copy). Exit code 1 when a fault survives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("modebench", "tests", "pyproject.toml", "README.md")
+
+
+class Mutation(NamedTuple):
+    """One planted fault: in `file`, the text `old` (found once) becomes `new`; `tests` must notice."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+CONFORMANCE = "tests/verifiers/test_conformance.py"
+ESTIMATORS = "tests/analysis/test_estimators_exact.py"
+MUTATIONS = (
+    Mutation("verifiers/extraction.py", "text.rfind(_BOX)", "text.find(_BOX)", CONFORMANCE),
+    Mutation("verifiers/extraction.py", "SHORT_LINE = Surface(160", "SHORT_LINE = Surface(161", CONFORMANCE),
+    Mutation("verifiers/extraction.py", '"answer|plan|recipe"', '"answer|plan"', CONFORMANCE),
+    Mutation("verifiers/extraction.py", 'or "<" in candidate ', "", CONFORMANCE),
+    Mutation("verifiers/graph_coloring.py", "if count == spec.n or", "if count != spec.n or", CONFORMANCE),
+    Mutation("verifiers/graph_coloring.py", "colours[u] == colours[v]", "colours[u] != colours[v]", CONFORMANCE),
+    Mutation("verifiers/countdown.py", "and right < left", "and right > left", CONFORMANCE),
+    Mutation("verifiers/countdown.py", 'item in "+*"', 'item in "+*-"', CONFORMANCE),
+    Mutation("verifiers/countdown.py", "= 4_300", "= 4_299", "tests/verifiers"),
+    Mutation("verifiers/countdown.py", "_MAX_PARENTHESES = 200", "_MAX_PARENTHESES = 199", "tests/verifiers"),
+    Mutation("verifiers/python_factors.py", "1 < output < case", "1 <= output < case", CONFORMANCE),
+    Mutation("verifiers/python_factors.py", "MAX_NODES = 64", "MAX_NODES = 65", CONFORMANCE),
+    Mutation("verifiers/python_factors.py", "type(output) is not int", "not isinstance(output, int)", CONFORMANCE),
+    Mutation("verifiers/python_expression.py", '"%": (6,', '"%": (5,', "tests/verifiers"),
+    Mutation("verifiers/python_expression.py", '_CHAIN = {"or": 1, "and": 2}', '_CHAIN = {"or": 2, "and": 1}', "tests/verifiers"),
+    Mutation("verifiers/mathir.py", "_MAX_DEPTH = 6", "_MAX_DEPTH = 7", CONFORMANCE),
+    Mutation("verifiers/mathir.py", "if moved.text in seen:", "if moved.text in ():", CONFORMANCE),
+    Mutation("verifiers/rational.py", "xyzpqrstuvw", "xyzqprstuvw", CONFORMANCE),
+    Mutation("verifiers/rational.py", "if q[max(q)] < 0:", "if q[min(q)] < 0:", CONFORMANCE),
+    Mutation("verifiers/pantry_plan.py", "total > high", "total >= high", CONFORMANCE),
+    Mutation("verifiers/pantry_plan.py", "or grams % item.step", "", CONFORMANCE),
+    Mutation("verifiers/pantry_plan.py", "key = tuple(sorted(support))", "key = tuple(support)[::-1]", "tests/verifiers"),
+    Mutation("verifiers/registry.py", "type(level) is int", "isinstance(level, int)", "tests/verifiers"),
+    Mutation("reasoning.py", "None if opened else kept", "kept", "tests/test_runs.py"),
+    Mutation("evaluation.py", "{run_seed}|{step}|{task_id}|{sample}", "{run_seed}|{step}|{task_id}", "tests/test_evaluation.py"),
+    Mutation("evaluation.py", "if not done >> index & 1", "if True", "tests/test_evaluation.py"),
+    Mutation("analysis/diversity.py", "(counts * (counts - 1)).sum", "(counts * counts).sum", ESTIMATORS),
+    Mutation("analysis/diversity.py", "(2 * n - 3) * l2**2", "(2 * n - 2) * l2**2", ESTIMATORS),
+    Mutation("analysis/diversity.py", "_same_pairs(c), k * (k - 1))", "_same_pairs(c), n * (n - 1))", ESTIMATORS),
+    Mutation("analysis/pass_at_k.py", "np.maximum(left - i, 0)", "np.maximum(left, 0)", ESTIMATORS),
+    Mutation("analysis/intervals.py", "z2 / (4 * draws**2)", "z2 / (2 * draws**2)", "tests/analysis/test_intervals.py"),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Check every mutation and say which survive."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", default="", help="only mutations whose file or text holds this")
+    only = parser.parse_args().only
+    chosen = [m for m in MUTATIONS if only in m.file or only in m.old]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / name)
+        for tests in sorted({mutation.tests for mutation in chosen}):
+            if not passes(copy, tests):
+                raise SystemExit(f"{tests} fails without any planted fault")
+        survivors = [mutation for mutation in chosen if not caught(copy, mutation)]
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} planted faults caught")
+    sys.exit(1 if survivors else 0)
+
+
+def caught(copy: Path, mutation: Mutation) -> bool:
+    """Whether the tests fail with the fault in place; the file is restored."""
+    file = copy / "modebench" / mutation.file
+    code = file.read_text()
+    if code.count(mutation.old) != 1:
+        raise SystemExit(f"{mutation.file} holds {mutation.old!r} {code.count(mutation.old)} times, not once")
+    file.write_text(code.replace(mutation.old, mutation.new))
+    try:
+        noticed = not passes(copy, mutation.tests)
+    finally:
+        file.write_text(code)
+    print(
+        f"{'caught  ' if noticed else 'SURVIVED'}  {mutation.file}: {mutation.old} -> {mutation.new}",
+        flush=True,
+    )
+    return noticed
+
+
+def passes(copy: Path, tests: str) -> bool:
+    """Whether the tests pass in the copy, which is what is imported there."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["-m", "not slow and not gpu", tests]
+    return subprocess.run(command, cwd=copy, capture_output=True).returncode == 0
+
+
+if __name__ == "__main__":
+    main()
