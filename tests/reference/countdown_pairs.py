@@ -68,7 +68,7 @@ def _value(tree: Tree) -> Fraction | None:
 def _reaching(rng: random.Random, numbers: list[int], target: int, signs: float) -> Tree:
     """A tree over the numbers, one that reaches the target when a few hundred tries find it."""
     tree: Tree = numbers[0]
-    for _ in range(60):
+    for _ in range(25):
         tree = _tree(rng, list(numbers), signs)
         if _value(tree) == target:
             break

@@ -98,7 +98,7 @@ def _near(rng: random.Random, value: Any) -> Any:
         return rng.choice((*texts, [value], None, value + "0"))
     if isinstance(value, list):
         return rng.choice((value[:-1], value * 2, [*value, None], {"0": value}, json.dumps(value), value[:1]))
-    return rng.choice(({}, list(value.items()), json.dumps(value), list(value), [value]))
+    return rng.choice(({}, [list(item) for item in value.items()], json.dumps(value), list(value), [value]))
 
 
 def as_text(rng: random.Random, reference: dict[str, Any]) -> str:

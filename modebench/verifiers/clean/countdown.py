@@ -71,9 +71,9 @@ def judge(spec: Spec, response: str, truncated: bool = False) -> Verdict:
         return malformed("not one arithmetic expression")
     if len(expression.literals) > 2 * len(spec.numbers) + _SPARE_INTEGERS:
         return malformed("far more integers than were given")
-    if claim is not None and claim != spec.target:
+    if claim is not None and claim != str(spec.target):
         return incorrect(f"claims a value other than {spec.target}")
-    if tuple(sorted(map(int, expression.literals))) != spec.numbers:
+    if sorted(expression.literals) != spec.digits:
         return incorrect("does not use each number exactly once")
     form = normal_form(expression)
     if form is None:
@@ -83,15 +83,19 @@ def judge(spec: Spec, response: str, truncated: bool = False) -> Verdict:
     return correct(PREFIX + form.text)
 
 
-def _claim(answer: str) -> tuple[str | None, int | None]:
-    """The expression and the value that stands beside it after or before ``=``; (None, None) for more."""
+def _claim(answer: str) -> tuple[str | None, str | None]:
+    """The expression and the integer that stands beside it after or before ``=``; (None, None) for more.
+
+    An integer stays text: the interpreter may be set to refuse long ones.
+    """
     sides = [side.strip() for side in answer.split("=")]
     if len(sides) == 1:
         return answer, None
     if len(sides) == 2:
         for text, value in (sides, sides[::-1]):
             if _CLAIM.fullmatch(value) and text:
-                return text, int(value)
+                digits = value.lstrip("-0") or "0"
+                return text, f"-{digits}" if value[0] == "-" and digits != "0" else digits
     return None, None
 
 

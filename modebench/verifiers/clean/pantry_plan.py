@@ -60,14 +60,14 @@ def _judge_pairs(spec: Spec, answer: str) -> Verdict:
         pair = _PAIR.fullmatch(piece)
         if pair is None:
             return malformed(f"{piece[:40]!r} is not id=grams")
-        name, grams = _id_of(pair["name"]), int(pair["grams"])
+        name, digits = _id_of(pair["name"]), pair["grams"].lstrip("0") or "0"
         if len(name) > _MAX_ID:
             return malformed(f"an id longer than {_MAX_ID} characters")
         if name in plan:
             return malformed(f"names {name} twice")
-        if not 1 <= grams <= MAX_GRAMS:
+        if len(digits) > len(str(MAX_GRAMS)) or not 1 <= int(digits) <= MAX_GRAMS:
             return malformed(f"{name} has an amount outside 1..{MAX_GRAMS}")
-        plan[name] = grams
+        plan[name] = int(digits)
     return judge_plan(spec, plan)
 
 
