@@ -12,6 +12,8 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from modebench.laws import Cell
+
 Reference = Mapping[str, Any]
 L = TypeVar("L")
 
@@ -45,8 +47,12 @@ class Domain(Protocol):
     def law_size(self, level: int) -> int | None:
         """How many tasks, told apart by `identity`, the law has; None where that isn't known."""
 
-    def generate(self, rng: random.Random, level: int) -> dict[str, Any]:
-        """One reference drawn from the law of `level`; all randomness comes from `rng`."""
+    def generate(self, rng: random.Random, level: int, cell: Cell | None = None) -> dict[str, Any]:
+        """One reference drawn from the law of `level`; all randomness comes from `rng`.
+
+        Laws that have cells (the built-in ones of levels 2 to 5) give a task of `cell`, and draw a cell
+        themselves where it is None. A domain without such laws may leave the parameter out.
+        """
 
     def identity(self, reference: Reference) -> str:
         """Labelled identity: two references that share it are the same task to a split."""

@@ -14,6 +14,8 @@ from itertools import combinations, product
 from typing import Any, NamedTuple
 
 from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.laws import Cell
+from modebench.laws import countdown as higher
 
 name: str = "countdown"
 aliases: tuple[str, ...] = ()
@@ -54,19 +56,28 @@ LAWS = {
     )
 }
 
+TEXTS = {**{level: rules.text for level, rules in LAWS.items()}, **higher.TEXTS}
+"""Every level's law; levels 2 to 5 stand in `modebench.laws.countdown`."""
+
 
 def law(level: int) -> str:
     """The distribution of `level` in one sentence."""
-    return find_law(LAWS, level, name).text
+    return find_law(TEXTS, level, name)
 
 
 def law_size(level: int) -> int | None:
-    """How many tasks the law has."""
+    """How many tasks the law has; None where it was never enumerated."""
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.law_size(level)
     return len(_catalogue(find_law(LAWS, level, name)))
 
 
-def generate(rng: random.Random, level: int) -> dict[str, Any]:
-    """One reference, uniform over all tasks of the law."""
+def generate(rng: random.Random, level: int, cell: Cell | None = None) -> dict[str, Any]:
+    """One reference; at level 1 uniform over all tasks of the law."""
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.generate(rng, level, cell)
     numbers, target = rng.choice(_catalogue(find_law(LAWS, level, name)))
     return {"verifier": name, "numbers": list(numbers), "target": target}
 
@@ -99,7 +110,7 @@ def identity(reference: Reference) -> str:
 
 def problem(reference: Reference, level: int) -> str:
     """The user message: numbers, target, allowed signs."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     numbers = ", ".join(map(str, reference["numbers"]))
     return (
         f"Numbers: {numbers}\n"
@@ -115,7 +126,7 @@ def problem(reference: Reference, level: int) -> str:
 
 def system(level: int) -> str:
     """The system message: the reply format in one sentence."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     return BOXED_SYSTEM
 
 

@@ -12,6 +12,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.laws import Cell
+from modebench.laws import graph_coloring as higher
 
 name: str = "graph_coloring"
 aliases: tuple[str, ...] = ("graph",)
@@ -53,24 +55,30 @@ LAWS = {
     )
 }
 
+TEXTS = {**{level: rules.text for level, rules in LAWS.items()}, **higher.TEXTS}
+"""Every level's law; levels 2 to 5 stand in `modebench.laws.graph_coloring`."""
+
 
 def law(level: int) -> str:
     """The distribution of `level` in one sentence."""
-    return find_law(LAWS, level, name).text
+    return find_law(TEXTS, level, name)
 
 
 def law_size(level: int) -> int | None:
-    """Not known: the law was never enumerated."""
-    find_law(LAWS, level, name)
-    return None
+    """How many tasks the law has; None where it was never enumerated."""
+    find_law(TEXTS, level, name)
+    return higher.law_size(level) if level in higher.TEXTS else None
 
 
-def generate(rng: random.Random, level: int) -> dict[str, Any]:
+def generate(rng: random.Random, level: int, cell: Cell | None = None) -> dict[str, Any]:
     """One reference drawn from the law of `level`.
 
-    Vertices, number of edges and edge set are uniform in turn; one proper colouring is drawn, then
+    At level 1 vertices, number of edges and edge set are uniform in turn; one proper colouring is drawn, then
     hidden sets until the number of completions fits; a graph without a fitting one is drawn again.
     """
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.generate(rng, level, cell)
     rules = find_law(LAWS, level, name)
     while True:
         n = rng.randint(*rules.vertices)
@@ -108,7 +116,7 @@ def identity(reference: Reference) -> str:
 
 def problem(reference: Reference, level: int) -> str:
     """The user message: the graph, the shown colours, how many digits to reply with."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     partial = _partial(reference)
     edges = ", ".join(f"{u}-{v}" for u, v in reference["edges"])
     shown = "".join("?" if colour is None else str(colour) for colour in partial)
@@ -126,7 +134,7 @@ def problem(reference: Reference, level: int) -> str:
 
 def system(level: int) -> str:
     """The system message: the reply format in one sentence."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     return BOXED_SYSTEM
 
 

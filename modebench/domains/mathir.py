@@ -13,6 +13,9 @@ from math import factorial
 from typing import Any, NamedTuple
 
 from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.laws import Cell
+from modebench.laws import mathir as higher
+from modebench.laws.mathir import FAMILIES, Family
 from modebench.verifiers.mathir import State, compile_reference
 
 name: str = "mathir"
@@ -20,21 +23,6 @@ aliases: tuple[str, ...] = ()
 
 
 # Law --------------------------------------------------------------------------------------------
-
-
-class Family(NamedTuple):
-    """A kind of equation and its menu.
-
-    Attributes:
-        lhs, rhs: the two sides, in the expression language of references.
-        commands: the menu before it is shuffled.
-        combined: the coefficient that x has in the end, as multiples of (a, d); None for x / a.
-    """
-
-    lhs: str
-    rhs: str
-    commands: tuple[str, ...]
-    combined: tuple[int, int] | None
 
 
 class Law(NamedTuple):
@@ -57,33 +45,6 @@ class Law(NamedTuple):
     max_steps: int
 
 
-FAMILIES = {
-    "product": Family(
-        "add(mul(a,x),b)",
-        "c",
-        ("sub(b)", "div(a)", "add(b)", "mul(a)", "sub(c)", "sub(div(b,a))"),
-        (1, 0),
-    ),
-    "quotient": Family(
-        "add(div(x,a),b)",
-        "c",
-        ("sub(b)", "mul(a)", "add(b)", "div(a)", "sub(c)", "sub(mul(a,b))"),
-        None,
-    ),
-    "two_sided": Family(
-        "add(mul(a,x),b)",
-        "add(mul(d,x),c)",
-        ("sub(b)", "sub(mul(d,x))", "div(sub(a,d))", "sub(add(mul(d,x),b))", "add(b)", "div(a)"),
-        (1, -1),
-    ),
-    "two_sided_minus": Family(
-        "add(mul(a,x),b)",
-        "sub(c,mul(d,x))",
-        ("sub(b)", "add(mul(d,x))", "div(add(a,d))", "sub(sub(b,mul(d,x)))", "add(b)", "div(a)"),
-        (1, 1),
-    ),
-}
-
 LAWS = {
     1: Law(
         "one of 4 families of equations with an integer solution of -9 to 9, its 6 commands shuffled",
@@ -95,38 +56,39 @@ LAWS = {
     )
 }
 
+TEXTS = {**{level: rules.text for level, rules in LAWS.items()}, **higher.TEXTS}
+"""Every level's law; levels 2 to 5 stand in `modebench.laws.mathir`."""
+
 
 def law(level: int) -> str:
     """The distribution of `level` in one sentence."""
-    return find_law(LAWS, level, name).text
+    return find_law(TEXTS, level, name)
 
 
 def law_size(level: int) -> int | None:
     """Families times orders of the menu, because `identity` leaves out the values."""
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.law_size(level)
     rules = find_law(LAWS, level, name)
     return sum(factorial(len(FAMILIES[family].commands)) for family in rules.families)
 
 
-def generate(rng: random.Random, level: int) -> dict[str, Any]:
+def generate(rng: random.Random, level: int, cell: Cell | None = None) -> dict[str, Any]:
     """One reference drawn from the law of `level`.
 
-    Coefficients and solution are uniform, except that x / a is an integer and that the coefficients
-    of x don't cancel.
+    At level 1 coefficients and solution are uniform, except that x / a is an integer and that the
+    coefficients of x don't cancel.
     """
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.generate(rng, level, cell)
     rules = find_law(LAWS, level, name)
     title = rng.choice(rules.families)
     family = FAMILIES[title]
     commands = rng.sample(family.commands, len(family.commands))
-    return {
-        "verifier": "mathir_action_menu",
-        "mathir_version": "linear-menu-v1",
-        "family": title,
-        "bindings": _draw_bindings(rng, family, rules),
-        "initial_lhs": family.lhs,
-        "initial_rhs": family.rhs,
-        "max_steps": rules.max_steps,
-        "actions": dict(zip("ABCDEFGH", commands, strict=False)),
-    }
+    bindings = _draw_bindings(rng, family, rules)
+    return higher.reference(title, family, commands, bindings, rules.max_steps)
 
 
 def _draw_bindings(rng: random.Random, family: Family, rules: Law) -> dict[str, int]:
@@ -173,7 +135,7 @@ _SIGNS = {"add": (1, " + "), "sub": (1, " - "), "mul": (2, "*"), "div": (2, "/")
 
 def problem(reference: Reference, level: int) -> str:
     """The user message: equation, values, menu, what is refused."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     equation = f"{_infix(reference['initial_lhs'])} = {_infix(reference['initial_rhs'])}"
     values = ", ".join(f"{letter} = {value}" for letter, value in reference["bindings"].items())
     menu = [f"{letter}: {_spoken(command)}" for letter, command in reference["actions"].items()]
@@ -229,7 +191,7 @@ def _read(tokens: Iterator[str]) -> tuple[str, int]:
 
 def system(level: int) -> str:
     """The system message: the reply format in one sentence."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     return BOXED_SYSTEM
 
 

@@ -7,37 +7,27 @@ Laws: arXiv:2610.11064. Figures: USDA National Nutrient Database for Standard Re
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
-from importlib.resources import files
 from itertools import combinations
 from math import lcm
 from typing import Any, NamedTuple
 
-from modebench.domains.base import Reference, Solution, find_law
+from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.laws import Cell
+from modebench.laws import pantry_plan as higher
+from modebench.laws.pantry_menu import ALLERGENS, FAMILIES, PLAN_SIZES, bounds, grid
+from modebench.laws.pantry_menu import per_gram as rate
+from modebench.laws.pantry_menu import reference as make_reference
+from modebench.laws.pantry_menu import row as make_row
+from modebench.verifiers.pantry_plan import compile_reference
 
 name: str = "pantry_plan"
 aliases: tuple[str, ...] = ("pantry",)
 
-ATTRIBUTES = ("energy_kcal", "protein_g", "fiber_g", "sodium_mg")
-
 
 # Law --------------------------------------------------------------------------------------------
-
-
-class Family(NamedTuple):
-    """A theme of tasks.
-
-    Attributes:
-        sodium_cap: sodium that a whole plan may have at most, mg.
-        pool: ids of the ingredients that a menu is drawn from.
-    """
-
-    sodium_cap: int
-    pool: tuple[str, ...]
 
 
 class Law(NamedTuple):
@@ -49,11 +39,8 @@ class Law(NamedTuple):
         step: grid of quantities.
         minimum: least quantity of an ingredient that is used.
         available: quantities of an ingredient that may be at hand.
-        forbidding: probability that a tag is forbidden, where an ingredient has one of `allergens`.
-        allergens: tags that may be forbidden.
+        forbidding: probability that a tag is forbidden, where an ingredient has one that may be.
         min_allowed: fewest ingredients without a forbidden tag.
-        chosen: fewest and most ingredients of a plan.
-        seed_sizes: sizes, equally likely, of the plan that the bounds are built around.
         modes: fewest and most modes of a task.
     """
 
@@ -63,10 +50,7 @@ class Law(NamedTuple):
     minimum: int
     available: tuple[int, ...]
     forbidding: float
-    allergens: tuple[str, ...]
     min_allowed: int
-    chosen: tuple[int, int]
-    seed_sizes: tuple[int, ...]
     modes: tuple[int, int]
 
 
@@ -78,49 +62,31 @@ LAWS = {
         minimum=50,
         available=(100, 125, 150),
         forbidding=0.25,
-        allergens=("peanut", "tree_nut"),
         min_allowed=4,
-        chosen=(2, 4),
-        seed_sizes=(2, 3, 3, 4),
         modes=(8, 64),
     )
 }
 
-# fmt: off
-FAMILIES = {
-    "plant_protein_bowl": Family(700, (
-        "almonds", "black_beans", "brown_rice", "chickpeas", "firm_tofu",
-        "lentils", "peanuts", "pumpkin_seeds", "quinoa", "soybeans",
-    )),
-    "breakfast_formulation": Family(100, (
-        "banana", "blueberries", "chia_seeds", "greek_yogurt", "lowfat_yogurt",
-        "oat_bran", "oats", "peanut_butter", "raisins", "walnuts",
-    )),
-    "low_sodium_pantry_meal": Family(300, (
-        "bulgur", "cashews", "green_peas", "kidney_beans", "mushrooms",
-        "navy_beans", "spaghetti", "sweet_corn", "tomatoes", "white_rice",
-    )),
-    "high_fiber_snack": Family(200, (
-        "almonds", "apple", "dates", "dried_apricots", "dried_coconut",
-        "flaxseed", "peanuts", "pistachios", "raisins", "sunflower_seeds",
-    )),
-}
-# fmt: on
+TEXTS = {**{level: rules.text for level, rules in LAWS.items()}, **higher.TEXTS}
+"""Every level's law; levels 2 to 5 stand in `modebench.laws.pantry_plan`."""
 
 
 def law(level: int) -> str:
     """The distribution of `level` in one sentence."""
-    return find_law(LAWS, level, name).text
+    return find_law(TEXTS, level, name)
 
 
 def law_size(level: int) -> int | None:
-    """Not known: the law was never enumerated."""
-    find_law(LAWS, level, name)
+    """Not known: the laws were never enumerated."""
+    find_law(TEXTS, level, name)
     return None
 
 
-def generate(rng: random.Random, level: int) -> dict[str, Any]:
-    """One reference drawn from the law of `level`; families are equally likely."""
+def generate(rng: random.Random, level: int, cell: Cell | None = None) -> dict[str, Any]:
+    """One reference drawn from the law of `level`; families are equally likely at level 1."""
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.generate(rng, level, cell)
     rules = find_law(LAWS, level, name)
     family = rng.choice(sorted(FAMILIES))
     while True:
@@ -134,67 +100,18 @@ def generate(rng: random.Random, level: int) -> dict[str, Any]:
 
 def _draw(rng: random.Random, family: str, rules: Law) -> dict[str, Any] | None:
     """A task of any number of modes; None where too few ingredients are left after forbidding."""
-    table = _table()
-    menu: list[dict[str, Any]] = [
-        {
-            "id": food,
-            "available_g": rng.choice(rules.available),
-            "step_g": rules.step,
-            "min_if_used_g": rules.minimum,
-            "attributes_per_100g": {attribute: table[food][attribute] for attribute in ATTRIBUTES},
-            "tags": table[food]["tags"].split(";"),
-        }
+    menu = [
+        make_row(food, rng.choice(rules.available), rules.step, rules.minimum)
         for food in sorted(rng.sample(FAMILIES[family].pool, rules.menu))
     ]
-    present = [tag for tag in rules.allergens if any(tag in row["tags"] for row in menu)]
+    present = [tag for tag in ALLERGENS if any(tag in row["tags"] for row in menu)]
     forbidden = [rng.choice(present)] if rng.random() < rules.forbidding and present else []
     allowed = [row for row in menu if not set(row["tags"]) & set(forbidden)]
     if len(allowed) < rules.min_allowed:
         return None
-    seed = {row["id"]: rng.choice(_grid(row)) for row in rng.sample(allowed, rng.choice(rules.seed_sizes))}
-    return {
-        "verifier": name,
-        "pantry_version": "pantry-v1",
-        "family": family,
-        "ingredients": menu,
-        "targets": _bounds(menu, seed, FAMILIES[family].sodium_cap),
-        "min_ingredients": rules.chosen[0],
-        "max_ingredients": rules.chosen[1],
-        "forbidden_tags": forbidden,
-    }
-
-
-def _bounds(
-    menu: Sequence[Mapping[str, Any]], plan: Mapping[str, int], sodium_cap: int
-) -> dict[str, dict[str, str]]:
-    """Bounds around the totals of a plan (id to grams), as decimal text with at most 3 places."""
-    mass = sum(plan.values())
-    energy, protein, fiber, sodium = (
-        sum(_per_gram(row, attribute) * plan.get(row["id"], 0) for row in menu) for attribute in ATTRIBUTES
-    )
-    return {
-        "mass_g": {"min": str(max(100, mass - 25)), "max": str(mass + 50)},
-        "energy_kcal": {
-            "min": _decimal(energy * Fraction(72, 100)),
-            "max": _decimal(energy * Fraction(130, 100)),
-        },
-        "protein_g": {"min": _decimal(protein * Fraction(62, 100))},
-        "fiber_g": {"min": _decimal(fiber * Fraction(62, 100))},
-        "sodium_mg": {"max": _decimal(min(Fraction(sodium_cap), sodium * Fraction(14, 10) + 25))},
-    }
-
-
-def _decimal(value: Fraction) -> str:
-    """Decimal text, rounded half up to 0.001, without trailing zeros."""
-    thousandths = int(value * 1000 + Fraction(1, 2))
-    return f"{thousandths // 1000}.{thousandths % 1000:03}".rstrip("0").rstrip(".")
-
-
-@cache
-def _table() -> Mapping[str, Mapping[str, str]]:
-    """The food table, id to column to text; amounts are per 100 g of edible portion."""
-    text = files("modebench.data").joinpath("usda_sr26.csv").read_text(encoding="utf-8")
-    return {row["id"]: row for row in csv.DictReader(text.splitlines())}
+    plan = {row["id"]: rng.choice(grid(row)) for row in rng.sample(allowed, rng.choice(PLAN_SIZES))}
+    targets = bounds(menu, plan, FAMILIES[family].sodium_cap)
+    return make_reference(family, menu, targets, forbidden)
 
 
 def identity(reference: Reference) -> str:
@@ -228,8 +145,8 @@ UNITS = {
 
 
 def problem(reference: Reference, level: int) -> str:
-    """The user message: rows, bounds, what is chosen and what the environment does."""
-    find_law(LAWS, level, name)
+    """The user message: rows, bounds, what is chosen, who sets the quantities, the reply format."""
+    find_law(TEXTS, level, name)
     rows = reference["ingredients"]
     forbidden = ", ".join(reference.get("forbidden_tags", ())) or "none"
     low, high = reference["min_ingredients"], reference["max_ingredients"]
@@ -239,13 +156,30 @@ def problem(reference: Reference, level: int) -> str:
         *(f"{number}. {_row_text(row)}" for number, row in enumerate(rows, 1)),
         f"Forbidden tags: {forbidden}. An ingredient with a forbidden tag must not be chosen.",
         "Totals of the plan: " + "; ".join(_bound_text(*item) for item in reference["targets"].items()) + ".",
+        *(_mask_request(rows, low, high) if level == 1 else _plan_request(rows)),
+    ]
+    return "\n".join(lines)
+
+
+def _mask_request(rows: Sequence[Mapping[str, Any]], low: int, high: int) -> tuple[str, str]:
+    return (
         "You do not choose quantities. The environment looks for a quantity for each chosen ingredient, and "
         "for no other, from its minimum to its available grams in its steps. Your choice is valid if some "
         "such quantities keep every total within its limits. Several choices can be valid; give one of them.",
         f"Answer with exactly {len(rows)} digits and nothing else, without a box, spaces or commas: digit "
         f"number i is 1 if ingredient i is chosen and 0 if not. Between {low} and {high} digits must be 1.",
-    ]
-    return "\n".join(lines)
+    )
+
+
+def _plan_request(rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    first, second = rows[0]["id"], rows[1]["id"]
+    return (
+        "You choose the quantities too. The grams of a chosen ingredient are a whole multiple of its step, "
+        "from its minimum to what is available. Every total of your plan must be within its limits. Several "
+        "plans can be valid; give one of them.",
+        "Answer with the chosen ingredients and their grams in \\boxed{}, as id=grams with semicolons "
+        f"between and no unit. The form, with letters for numbers, is \\boxed{{{first}=M;{second}=N}}.",
+    )
 
 
 def _row_text(row: Mapping[str, Any]) -> str:
@@ -269,6 +203,9 @@ def _bound_text(key: str, limits: Mapping[str, Any]) -> str:
 
 def system(level: int) -> str:
     """The system message: the reply format in one sentence."""
+    find_law(TEXTS, level, name)
+    if level > 1:
+        return BOXED_SYSTEM
     digits = find_law(LAWS, level, name).menu
     return (
         f"Reply with nothing but {digits} digits, each 0 or 1, one for each ingredient in the listed order."
@@ -298,12 +235,21 @@ def count_modes(reference: Reference, level: int) -> int:
 
 
 def solutions(reference: Reference, level: int) -> Iterator[Solution]:
-    """Every valid set once, smaller sets first, rows in listed order; the answer is the mask."""
-    find_law(LAWS, level, name)
+    """Every valid set once, smaller sets first, rows in listed order.
+
+    The answer is the mask at level 1 and the verifier's first feasible quantities above it.
+    """
+    find_law(TEXTS, level, name)
     rows = reference["ingredients"]
+    spec = compile_reference(reference, level) if level > 1 else None
     for support in _supports(reference):
-        ids = "+".join(sorted(rows[i]["id"] for i in support))
-        yield Solution(f"{name}:pantry-v1:{ids}", _mask(len(rows), support))
+        ids = sorted(rows[i]["id"] for i in support)
+        answer = _mask(len(rows), support) if spec is None else _box(spec.plan_for(ids) or {})
+        yield Solution(f"{name}:pantry-v1:{'+'.join(ids)}", answer)
+
+
+def _box(plan: Mapping[str, int]) -> str:
+    return f"\\boxed{{{';'.join(f'{food}={grams}' for food, grams in plan.items())}}}"
 
 
 def _mask(size: int, support: Sequence[int]) -> str:
@@ -316,27 +262,16 @@ def _supports(reference: Reference) -> Iterator[tuple[int, ...]]:
     forbidden = set(reference.get("forbidden_tags", ()))
     allowed = [i for i, row in enumerate(rows) if not set(row.get("tags", ())) & forbidden]
     totals = [_total(rows, key, limits) for key, limits in reference["targets"].items()]
-    grids = [_grid(row) for row in rows]
+    grids = [grid(row) for row in rows]
     for size in range(reference["min_ingredients"], reference["max_ingredients"] + 1):
         for support in combinations(allowed, size):
             if _feasible(support, grids, totals):
                 yield support
 
 
-def _grid(row: Mapping[str, Any]) -> range:
-    """The quantities that a used ingredient may have, grams."""
-    return range(row["min_if_used_g"], row["available_g"] + 1, row["step_g"])
-
-
-def _per_gram(row: Mapping[str, Any], attribute: str) -> Fraction:
-    if attribute == "mass_g":
-        return Fraction(1)
-    return Fraction(str(row["attributes_per_100g"][attribute])) / 100
-
-
 def _total(rows: Sequence[Mapping[str, Any]], key: str, limits: Mapping[str, Any]) -> Total:
     """One bound in integers, so that no rounding can decide a verdict."""
-    rates = [_per_gram(row, key) for row in rows]
+    rates = [rate(row, key) for row in rows]
     bounds = {side: Fraction(str(value)) for side, value in limits.items()}
     scale = lcm(*(number.denominator for number in (*rates, *bounds.values())))
     whole = {side: int(value * scale) for side, value in bounds.items()}
@@ -380,8 +315,16 @@ def listed(mode: str) -> bool:
 
 
 def random_answer(rng: random.Random, reference: Reference, level: int) -> str:
-    """Uniform over the masks with an allowed number of ones."""
-    find_law(LAWS, level, name)
-    size = len(reference["ingredients"])
+    """Uniform over the masks with an allowed number of ones; above level 1, quantities for them.
+
+    There the number of ingredients, which ones, and each quantity on its grid are uniform in turn;
+    forbidden ingredients are not left out.
+    """
+    find_law(TEXTS, level, name)
+    rows = reference["ingredients"]
     sizes = range(reference["min_ingredients"], reference["max_ingredients"] + 1)
-    return _mask(size, rng.choice([s for k in sizes for s in combinations(range(size), k)]))
+    if level > 1:
+        chosen = rng.sample(rows, rng.choice(sizes))
+        return _box({row["id"]: rng.choice(grid(row)) for row in chosen})
+    positions = range(len(rows))
+    return _mask(len(rows), rng.choice([s for k in sizes for s in combinations(positions, k)]))

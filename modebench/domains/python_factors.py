@@ -12,6 +12,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.laws import Cell
+from modebench.laws import python_factors as higher
 
 name: str = "python_factors"
 aliases: tuple[str, ...] = ("python",)
@@ -48,22 +50,31 @@ LAWS = {
     )
 }
 
+TEXTS = {**{level: rules.text for level, rules in LAWS.items()}, **higher.TEXTS}
+"""Every level's law; levels 2 to 5 stand in `modebench.laws.python_factors`."""
+
 
 def law(level: int) -> str:
     """The distribution of `level` in one sentence."""
-    return find_law(LAWS, level, name).text
+    return find_law(TEXTS, level, name)
 
 
 def law_size(level: int) -> int | None:
     """How many tasks the law has; None where a bound on the modes makes that unknown."""
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.law_size(level)
     rules = find_law(LAWS, level, name)
     if rules.min_divisors**rules.cases < rules.min_modes:
         return None
     return math.comb(len(_inputs(rules)), rules.cases)
 
 
-def generate(rng: random.Random, level: int) -> dict[str, Any]:
-    """One reference, uniform over the sets of inputs that have enough modes."""
+def generate(rng: random.Random, level: int, cell: Cell | None = None) -> dict[str, Any]:
+    """One reference; at level 1 uniform over the sets of inputs that have enough modes."""
+    find_law(TEXTS, level, name)
+    if level in higher.TEXTS:
+        return higher.generate(rng, level, cell)
     rules = find_law(LAWS, level, name)
     inputs = _inputs(rules)
     while True:
@@ -87,7 +98,7 @@ def identity(reference: Reference) -> str:
 
 def problem(reference: Reference, level: int) -> str:
     """The user message: inputs, required property, allowed syntax and its limits."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     cases = ", ".join(map(str, reference["cases"]))
     return (
         f"Inputs: {cases}\n"
@@ -104,7 +115,7 @@ def problem(reference: Reference, level: int) -> str:
 
 def system(level: int) -> str:
     """The system message: the reply format in one sentence."""
-    find_law(LAWS, level, name)
+    find_law(TEXTS, level, name)
     return BOXED_SYSTEM
 
 

@@ -129,7 +129,7 @@ def test_prompts_say_what_is_needed(name: str) -> None:
 
 
 @every_domain
-@pytest.mark.parametrize("level", [0, 2, 5, 6])
+@pytest.mark.parametrize("level", [0, 6])
 def test_levels_without_a_law_are_refused(name: str, level: int) -> None:
     domain = get_domain(name)
     reference = domain.generate(random.Random(3), 1)
@@ -141,7 +141,9 @@ def test_levels_without_a_law_are_refused(name: str, level: int) -> None:
         lambda: domain.system(level),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=rf"^{name} has no law of level {level}; its levels are: 1$"):
+        with pytest.raises(
+            ValueError, match=rf"^{name} has no law of level {level}; its levels are: 1, 2, 3, 4, 5$"
+        ):
             call()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from modebench.domains import pantry_plan
 from modebench.domains.base import Reference
+from modebench.laws import pantry_menu
 from modebench.verifiers import verify
 
 
@@ -110,7 +111,7 @@ def test_law() -> None:
     for _ in range(60):
         reference = pantry_plan.generate(rng, 1)
         rows = reference["ingredients"]
-        pool = pantry_plan.FAMILIES[reference["family"]].pool
+        pool = pantry_menu.FAMILIES[reference["family"]].pool
         assert [r["id"] for r in rows] == sorted({r["id"] for r in rows} & set(pool))
         assert len(rows) == 6
         assert all(r["available_g"] in (100, 125, 150) for r in rows)
@@ -121,11 +122,11 @@ def test_law() -> None:
 
 
 def test_figures_are_those_of_the_table() -> None:
-    table = pantry_plan._table()
+    table = pantry_menu.food_table()
     assert len(table) == 66
     lentils = table["lentils"]
-    assert [lentils[a] for a in pantry_plan.ATTRIBUTES] == ["343", "25.8", "30.5", "6"]
-    for family in pantry_plan.FAMILIES.values():
+    assert [lentils[a] for a in pantry_menu.ATTRIBUTES] == ["343", "25.8", "30.5", "6"]
+    for family in pantry_menu.FAMILIES.values():
         assert 8 <= len(set(family.pool)) <= 10
         assert set(family.pool) <= set(table)
         tags = {tag for food in family.pool for tag in table[food]["tags"].split(";")}
@@ -139,7 +140,7 @@ def test_figures_are_those_of_the_table() -> None:
     [("239.4", "239.4"), ("7", "7"), ("0.0005", "0.001"), ("6.42349", "6.423"), ("120", "120")],
 )
 def test_bounds_are_rounded_half_up(value: str, text: str) -> None:
-    assert pantry_plan._decimal(Fraction(value)) == text
+    assert pantry_menu.decimal_text(Fraction(value)) == text
 
 
 def test_chance_is_uniform_over_allowed_sizes() -> None:
