@@ -23,7 +23,8 @@ PREFIX = "countdown:clean:"
 _SPARE_INTEGERS = 8
 _BLANKS = re.compile(r"\s+")
 _CLAIM = re.compile(r"-?[0-9]+")
-_FLIPPED = {"+": "-", "-": "+", "*": "/", "/": "*"}
+_OPPOSITE = {"+": "-", "-": "+"}
+_INVERSE = {"*": "/", "/": "*"}
 
 
 class Core(NamedTuple):
@@ -34,11 +35,13 @@ class Core(NamedTuple):
         value: exact value.
         parts: signed terms of a sum (``+``, ``-``), factors and divisors of a product (``*``, ``/``),
             in the order of their texts; empty for an integer.
+        symmetric: its negation is the same form, as of ``9-9``, so a sign on it says nothing.
     """
 
     text: str
     value: Fraction
     parts: tuple[tuple[str, Core], ...] = ()
+    symmetric: bool = False
 
     @property
     def kind(self) -> str:
@@ -130,28 +133,32 @@ def integer(value: int) -> Form:
 def negated(form: Form) -> Form:
     """The form with the opposite value, spelled with one more unary minus."""
     if form.core.kind == "sum":
-        return Form(False, _core("sum", _flipped(form.core.parts)))
-    return Form(not form.negative, form.core)
+        return Form(False, _core("sum", _negated_terms(form.core.parts)))
+    return _form(not form.negative, form.core)
 
 
 def join(operator: str, left: Form, right: Form) -> Form | None:
     """The form of a binary operation; None for a division by zero."""
     if operator in "+-":
-        terms = _terms(left) + (_terms(right) if operator == "+" else _flipped(_terms(right)))
+        terms = _terms(left) + (_terms(right) if operator == "+" else _negated_terms(_terms(right)))
         return Form(False, _core("sum", terms))
     if operator == "/" and right.value == 0:
         return None
     left_negative, factors = _factors(left)
     right_negative, others = _factors(right)
-    factors += others if operator == "*" else _flipped(others)
-    return Form(left_negative != right_negative, _core("prod", factors))
+    factors += others if operator == "*" else tuple((_INVERSE[mark], core) for mark, core in others)
+    return _form(left_negative != right_negative, _core("prod", factors))
 
 
 Parts = tuple[tuple[str, Core], ...]
 
 
-def _flipped(parts: Parts) -> Parts:
-    return tuple((_FLIPPED[mark], core) for mark, core in parts)
+def _form(negative: bool, core: Core) -> Form:
+    return Form(negative and not core.symmetric, core)
+
+
+def _negated_terms(parts: Parts) -> Parts:
+    return tuple((mark if core.symmetric else _OPPOSITE[mark], core) for mark, core in parts)
 
 
 def _terms(form: Form) -> Parts:
@@ -171,15 +178,27 @@ def _factors(form: Form) -> tuple[bool, Parts]:
 
 
 def _core(kind: str, parts: Parts) -> Core:
-    parts = tuple(sorted(parts, key=lambda part: part[0] + part[1].text))
-    text = f"{kind}({','.join(mark + core.text for mark, core in parts)})"
+    parts = _sorted(parts)
+    text = _text(kind, parts)
     value = Fraction(0) if kind == "sum" else Fraction(1)
     for mark, core in parts:
         if kind == "sum":
             value += core.value if mark == "+" else -core.value
         else:
             value = value * core.value if mark == "*" else value / core.value
-    return Core(text, value, parts)
+    if kind == "sum":
+        symmetric = value == 0 and _text(kind, _sorted(_negated_terms(parts))) == text
+    else:
+        symmetric = any(core.symmetric for _, core in parts)
+    return Core(text, value, parts, symmetric)
+
+
+def _sorted(parts: Parts) -> Parts:
+    return tuple(sorted(parts, key=lambda part: part[0] + part[1].text))
+
+
+def _text(kind: str, parts: Parts) -> str:
+    return f"{kind}({','.join(mark + core.text for mark, core in parts)})"
 
 
 def clean_modes(reference: Mapping[str, Any], level: int) -> set[str]:

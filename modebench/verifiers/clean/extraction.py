@@ -31,6 +31,7 @@ _PAIRS = (
     ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("__", "__"), ("`", "`"),
     ('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"),
 )  # fmt: skip
+_OPENERS = frozenset(first[0] for first, _ in _PAIRS)
 
 _COMMAND = re.compile(r"\\(?:(?P<word>left|right|times|cdot|div)(?![A-Za-z])|(?P<sign>[%_{}&])|[,;! ])")
 _WORDS = {"times": "*", "cdot": "*", "div": "/"}
@@ -142,21 +143,20 @@ class _Peeler:
         return self.text.endswith(piece, self.low, self.high)
 
     def _blank(self) -> bool:
-        if self.low >= self.high:
-            return False
-        if self.text[self.low].isspace():
+        before = self.low, self.high
+        while self.low < self.high and self.text[self.low].isspace():
             self.low += 1
-        elif self.text[self.high - 1].isspace() and not self._ends("\\ "):
+        while self.low < self.high and self.text[self.high - 1].isspace() and not self._ends("\\ "):
             self.high -= 1
-        elif any(map(self._starts, _SPACES)):
+        if self._starts("\\") and any(map(self._starts, _SPACES)):
             self.low += 2
-        elif any(map(self._ends, _SPACES)):
+        elif self.high - self.low > 1 and self.text[self.high - 2] == "\\" and any(map(self._ends, _SPACES)):
             self.high -= 2
-        else:
-            return False
-        return True
+        return before != (self.low, self.high)
 
     def _pair(self) -> bool:
+        if self.low >= self.high or self.text[self.low] not in _OPENERS:
+            return False
         for first, last in _PAIRS:
             if self.high - self.low >= len(first) + len(last) and self._starts(first) and self._ends(last):
                 if first == "`" and self._fence():
