@@ -177,52 +177,32 @@ def _pairs_of(value: int, top: int) -> list[Tree]:
     return found
 
 
-def _contracted(rng: random.Random, tree: Tree) -> tuple[Tree, tuple[int, ...]] | None:
-    """The tree with a pair of numbers replaced by its whole value, and where."""
-    pairs = [
-        (path, sub)
-        for path, sub in _paths(tree)
-        if len(sub.sides) == 2 and not any(side.sign for side in sub.sides)
-    ]
-    if not pairs:
-        return None
-    path, pair = rng.choice(pairs)
-    value = _value(pair)
-    if value is None or value.denominator != 1:
-        return None
-    return _put(tree, path, Tree(int(value))), path
-
-
-def _expanded(rng: random.Random, tree: Tree, path: tuple[int, ...], top: int) -> Tree | None:
-    """The tree with the number at `path` replaced by a pair of its value."""
-    [number] = [sub.number for at, sub in _paths(tree) if at == path]
-    pairs = _pairs_of(number, top)
-    return _put(tree, path, rng.choice(pairs)) if pairs else None
+def _contracted(tree: Tree) -> Iterator[tuple[Tree, tuple[int, ...]]]:
+    """The tree with one pair of numbers replaced by its whole value, and where."""
+    for path, pair in _paths(tree):
+        if len(pair.sides) == 2 and not any(side.sign for side in pair.sides):
+            value = _value(pair)
+            if value is not None and value.denominator == 1:
+                yield _put(tree, path, Tree(int(value))), path
 
 
 def _varied(
     rng: random.Random, reference: Reference, solution: str, elsewhere: bool
 ) -> dict[str, Any] | None:
-    tree = _tree(require_mode(name, reference, 1, solution))
-    if not tree.sign or len(reference["numbers"]) > MAX_NUMBERS:
+    """One of all tasks that a contraction and an expansion lead to, on the same number or `elsewhere`."""
+    tree, top = _tree(require_mode(name, reference, 1, solution)), _ceiling(reference["numbers"])
+    if len(reference["numbers"]) > MAX_NUMBERS:
         return None
-    for _ in range(_DRAWS):
-        contracted = _contracted(rng, tree)
-        if contracted is None:
-            continue
-        smaller, path = contracted
-        places = [at for at, sub in _paths(smaller) if not sub.sign and (at != path) == elsewhere]
-        if not places:
-            return None
-        witness = _expanded(rng, smaller, rng.choice(places), _ceiling(reference["numbers"]))
-        if witness is not None and _value(witness) == reference["target"]:
-            after = _reference(_leaves(witness), reference["target"])
-            if _failure(reference, after) is None:
-                return after
-    return None
-
-
-_DRAWS = 32  # contractions tried before a proposal is given up
+    witnesses = [
+        _put(smaller, at, pair)
+        for smaller, path in _contracted(tree)
+        for at, leaf in _paths(smaller)
+        if not leaf.sign and (at != path) == elsewhere
+        for pair in _pairs_of(leaf.number, top)
+    ]
+    tasks = [_reference(_leaves(witness), reference["target"]) for witness in witnesses]
+    tasks = [after for after in tasks if _failure(reference, after) is None]
+    return rng.choice(tasks) if tasks else None
 
 
 def _regroup(rng: random.Random, reference: Reference, solution: str) -> dict[str, Any] | None:

@@ -233,7 +233,7 @@ def _rest(reference: Reference, field: str) -> dict[str, Any]:
     """All that is executed but one field."""
     rest = kept(reference, FIELDS)
     rest.pop("family", None)
-    rest.pop(field)
+    rest.pop(field, None)
     return rest
 
 
