@@ -215,6 +215,8 @@ class _Peeler:
         if not (self._ends(".") or self._ends(";")):
             return False
         self.high -= 1
+        while self.high - self.low > 1 and self.text[self.high - 2 : self.high] in (";;", "..", ".;", ";."):
+            self.high -= 1
         return True
 
 
