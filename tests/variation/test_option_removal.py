@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Callable
@@ -97,15 +98,23 @@ def test_only_modes_of_the_task_can_be_removed(domain: str) -> None:
         get_variation(domain).remove_option(reference, 1, f"{domain}:nothing")
 
 
-def test_survivors_of_a_countdown_step_follow_their_operations() -> None:
-    """7 = 9 - 6 / 3 loses to 7 = (9 - 6) + 4 style modes: the other operations reach the new target."""
-    module = get_variation("countdown")
-    reference = {"verifier": "countdown", "numbers": [3, 5, 8], "target": 16}
-    modes = {s.mode: s.answer for s in get_domain("countdown").solutions(reference, 1)}
-    for mode, answer in modes.items():
-        after = module.remove_option(reference, 1, mode)
-        if after is not None:
-            assert judge("countdown", after, answer).status != "correct"
+def test_countdown_survivors_follow_their_operations() -> None:
+    module, removed = get_variation("countdown"), 0
+    for _, reference, solution in draw("countdown", 40):
+        after = module.remove_option(reference, 1, solution.mode)
+        if after is None:
+            continue
+        removed += 1
+        [old] = Counter(reference["numbers"]) - Counter(after["numbers"])
+        [new] = Counter(after["numbers"]) - Counter(reference["numbers"])
+        followed = {
+            other.mode: re.sub(rf"\b{old}\b", str(new), other.answer)
+            for other in get_domain("countdown").solutions(reference, 1)
+        }
+        right = {mode for mode, text in followed.items() if judge("countdown", after, text).mode}
+        assert right
+        assert solution.mode not in right
+    assert removed > 4
 
 
 def test_a_rule_that_generalises_can_be_made_to_fail() -> None:
