@@ -229,7 +229,10 @@ def _check(step: Difference) -> Callable[[Reference, str, Reference], str | None
         failure = strict_failure(name, level, before, solution, after)
         if failure is not None:
             return failure
-        modes = validate(after, level)
+        try:
+            modes = validate(after, level)
+        except Unsolvable as error:
+            return str(error)
         if after.get("certified_mode_count") != modes:
             return f"states {after.get('certified_mode_count')} modes and has {modes}"
         sizes = range(after["min_ingredients"], after["max_ingredients"] + 1)
