@@ -12,11 +12,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
-from modebench.errors import InputError
+from modebench.errors import InputError, UsageError
 
 PUBLISHED_TASKS = {
     "graph_coloring": "graph_coloring",
@@ -131,9 +132,9 @@ def read_tasks(
     split: str | None = None,
     check: Callable[[Task], object] | None = None,
 ) -> TaskSet:
-    """Tasks of a JSON Lines file; blank lines are skipped.
+    """Tasks of a JSON Lines file, whose blank lines are skipped, or of a Parquet file (``.parquet``).
 
-    A line is one of our own records, or a published row: `problem`, `answer` (the reference as JSON
+    A line or row is one of our own records, or a published row: `problem`, `answer` (the reference as JSON
     text), `modebench_task`, `answer_mode_count`, `answer_mode_split`, found by name.
 
     Args:
@@ -144,19 +145,22 @@ def read_tasks(
             line. `modebench.verifiers.check_task` is one.
 
     Raises:
-        InputError: a line that can't be read, naming file, line and field.
+        InputError: a line that can't be read, naming file, line (row from 1) and field.
+        UsageError: a Parquet file without pyarrow installed.
     """
     from modebench.verifiers.verdict import InvalidReference
 
     path = Path(path)
     tasks: list[Task] = []
     lines: dict[str, int] = {}
-    for line, text in _lines(path):
+    for line, content in _parquet_rows(path) if path.suffix == ".parquet" else _lines(path):
         defaults: dict[str, Any] = {"id": f"{path.stem}/{len(tasks)}", "split": split or path.stem}
         if level is not None:
             defaults["level"] = level
         try:
-            task = task_from_record(_own_fields(_parse(text), defaults))
+            task = task_from_record(
+                _own_fields(content if isinstance(content, dict) else _parse(content), defaults)
+            )
             if check is not None:
                 check(task)
         except (_FieldError, InvalidReference) as error:
@@ -168,13 +172,34 @@ def read_tasks(
     return TaskSet(path.name, tuple(tasks))
 
 
-def write_tasks(path: str | PathLike[str], tasks: Iterable[Task]) -> None:
-    """Write tasks as JSON Lines; the file appears whole or not at all."""
+def published_row(task: Task) -> dict[str, Any]:
+    """The task with the columns of the published data set; its level is not among them."""
+    return {
+        "problem": task.problem,
+        "answer": task.reference_json,
+        "modebench_task": task.reference["verifier"],
+        "answer_mode_count": task.declared_modes if task.modes is None else task.modes,
+        "answer_mode_split": task.split,
+    }
+
+
+def write_tasks(
+    path: str | PathLike[str],
+    tasks: Iterable[Task],
+    record: Callable[[Task], Mapping[str, Any]] = Task.to_record,
+) -> None:
+    """Write tasks as JSON Lines; the file appears whole or not at all.
+
+    Args:
+        path: the file.
+        tasks: what to write.
+        record: a task's line: our own records, or `published_row`.
+    """
     path = Path(path)
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with draft.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(json.dumps(task.to_record(), separators=(",", ":")) + "\n" for task in tasks)
+            file.writelines(json.dumps(record(task), separators=(",", ":")) + "\n" for task in tasks)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -215,6 +240,20 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 raise InputError(path, number, "record", f"is not UTF-8 ({error.reason})") from None
             if text.strip():
                 yield number, text
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(number from 1, columns that hold a value) of every row."""
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise UsageError(f"{path} is a Parquet file; to read it: pip install pyarrow") from None
+    try:
+        rows = parquet.read_table(path).to_pylist()
+    except (OSError, arrow.ArrowException) as error:
+        raise InputError(path, 1, "record", f"is not Parquet ({' '.join(str(error).split())})") from None
+    for number, row in enumerate(rows, 1):
+        yield number, {name: value for name, value in row.items() if value is not None}
 
 
 def _parse(text: str, field: str = "record") -> dict[str, Any]:

@@ -3,13 +3,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from modebench.errors import InputError
-from modebench.tasks import Task, TaskSet, load_tasks, read_tasks, task_from_record, write_tasks
+from modebench.errors import InputError, UsageError
+from modebench.tasks import (
+    Task,
+    TaskSet,
+    load_tasks,
+    published_row,
+    read_tasks,
+    task_from_record,
+    write_tasks,
+)
 
 REFERENCE = {"verifier": "countdown", "numbers": [3, 6, 9], "target": 18}
 OWN = {
@@ -128,3 +137,43 @@ def test_task_set() -> None:
     )
     assert tasks.head(1).sha256 == hashlib.sha256(line.encode()).hexdigest()
     assert task_from_record(task.to_record()) == task
+
+
+def test_published_layout_is_read_back(tmp_path: Path) -> None:
+    tasks = load_tasks("mathir").head(3)
+    file = tmp_path / "rows.jsonl"
+    write_tasks(file, tasks, published_row)
+    [row, *_] = [json.loads(line) for line in file.read_text().splitlines()]
+    assert list(row) == list(published_row(tasks[0]))
+    assert row["modebench_task"] == "mathir_action_menu"
+    back = read_tasks(file, level=1)
+    assert [(t.problem, t.reference, t.declared_modes) for t in back] == [
+        (t.problem, t.reference, t.modes) for t in tasks
+    ]
+    assert [list(t.reference["actions"]) for t in back] == [list("ABCDEF")] * 3
+
+
+def test_parquet_rows_are_found_by_name(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [PUBLISHED, PUBLISHED | {"problem": "Another wording."}]
+    file = tmp_path / "eval.parquet"
+    parquet.write_table(arrow.Table.from_pylist([{**row, "level3_difficulty": 2} for row in rows]), file)
+    tasks = read_tasks(file, level=3)
+    assert [t.problem for t in tasks] == ["Reach 18.", "Another wording."]
+    assert tasks[0] == Task("eval/0", "countdown", 3, "eval_multi_answer", "Reach 18.", REFERENCE, None, 8)
+    parquet.write_table(arrow.Table.from_pylist([{**row, "level": 4} for row in rows]), file)
+    assert [t.level for t in read_tasks(file, level=3)] == [4, 4]
+    parquet.write_table(arrow.Table.from_pylist([{**PUBLISHED, "level": 9}]), file)
+    with pytest.raises(InputError, match=r"eval\.parquet:1: level: must be an integer of 1 to 5, not 9"):
+        read_tasks(file)
+    file.write_bytes(b"not parquet")
+    with pytest.raises(InputError, match=r"eval\.parquet:1: record: is not Parquet") as caught:
+        read_tasks(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_parquet_needs_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"eval\.parquet is a Parquet file; to read it: pip install pyarrow"):
+        read_tasks(tmp_path / "eval.parquet", level=1)

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from modebench.cli import options as shared
-from modebench.config import Selection
+from modebench.cli.task_sets import build, calibrate, export, overlap, split_named, tasks_in
 from modebench.domains import get_domain
-from modebench.errors import UsageError
 from modebench.grading import TaskLookup
 from modebench.prompts import build_messages
 from modebench.splits import frozen_splits
@@ -24,7 +23,11 @@ _SHOWN_MODES = 20
 
 @click.group("tasks")
 def command() -> None:
-    """List, show and verify tasks."""
+    """List, show, build, compare and export tasks."""
+
+
+for _subcommand in (build, export, overlap, calibrate):
+    command.add_command(_subcommand)
 
 
 @command.command("ls")
@@ -36,22 +39,9 @@ def list_tasks(name: str | None, file: Path | None) -> int:
         for split, entry in frozen_splits().items():
             click.echo(f"{split:32} {entry['count']:4} tasks  sha256 {entry['sha256'][:16]}…")
         return 0
-    for task in _tasks(file) if file is not None else _split(str(name)):
+    for task in tasks_in(file) if file is not None else split_named(str(name)):
         click.echo(f"{task.id:40} {'-' if task.modes is None else task.modes:>6} modes")
     return 0
-
-
-def _tasks(file: Path) -> tuple[Task, ...]:
-    return tuple(task for members in Selection(file=str(file)).load() for task in members)
-
-
-def _split(name: str) -> tuple[Task, ...]:
-    pieces = name.split("/")
-    if len(pieces) != 3 or pieces[1].removeprefix("level") not in {"1", "2", "3", "4", "5"}:
-        raise UsageError(f"{name!r} is not the name of a split; see: modebench tasks ls")
-    level = int(pieces[1].removeprefix("level"))
-    [tasks] = Selection(domains=(pieces[0],), levels=(level,), split=pieces[2]).load()
-    return tasks.tasks
 
 
 @command.command("show")
@@ -88,4 +78,4 @@ def verify_response(task_id: str, response: str | None, file: Path | None, readi
 
 
 def _find(task_id: str, file: Path | None) -> Task:
-    return TaskLookup(None if file is None else _tasks(file)).find(task_id)
+    return TaskLookup(None if file is None else tasks_in(file)).find(task_id)
