@@ -112,16 +112,6 @@ def ours(pair: Pair) -> Answer:
         return Answer("raised", None, repr(error))
 
 
-def deliberate(we: Answer, they: Answer) -> bool:
-    """Where we differ on purpose.
-
-    A MathIR equation whose bindings put zero below x is accepted by the published implementation
-    (as solved by x = 0), though no answer to it can be correct; here it is an invalid reference.
-    """
-    refused = we.status == "invalid_reference" and str(we.detail).endswith("zero in a denominator")
-    return refused and they.status in ("incorrect", "malformed")
-
-
 def compare(pair: Pair, we: Answer, they: Answer, counts: Counter[str]) -> dict[str, Any] | None:
     """Count one pair; the record of a disagreement, or None."""
     counts["pairs"] += 1
@@ -131,9 +121,6 @@ def compare(pair: Pair, we: Answer, they: Answer, counts: Counter[str]) -> dict[
     same = we[:2] == they[:2] if scorable else we.status != "raised"
     if same:
         counts["agreed"] += scorable
-        return None
-    if deliberate(we, they):
-        counts["deliberate"] += 1
         return None
     counts["disagreed"] += 1
     return {**pair._asdict(), "ours": list(we), "published": list(they)}
@@ -159,7 +146,7 @@ def grade_chunk(chunk: tuple[int, str, int, int]) -> Part:
 
 
 COLUMNS = (
-    *("pairs", "compared", "agreed", "disagreed", "deliberate", "not comparable"),
+    *("pairs", "compared", "agreed", "disagreed", "not comparable"),
     *("correct", "incorrect", "malformed", "invalid_reference"),
 )
 
