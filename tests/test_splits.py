@@ -14,10 +14,12 @@ import pytest
 from modebench import splits
 from modebench.domains import DOMAINS, get_domain
 from modebench.errors import SplitError
-from modebench.splits import SIZES, build_all, load_split, make_split, task_seed
+from modebench.splits import SIZES, build_all, fresh_split, load_split, make_split, task_seed
 from modebench.tasks import load_tasks
 
 DATA = Path(splits.__file__).parent / "data"
+LEVEL_1 = "418f346e6430663c029a9b5068a19a81cc66e531deea69b569c2e32a1d895c2a"
+"""SHA-256 over the hashes of the level-1 splits."""
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -40,13 +42,47 @@ def test_frozen_tasks_follow_from_the_recorded_seed(domain: str) -> None:
 
 
 def test_rebuilding_gives_the_shipped_hashes(tmp_path: Path) -> None:
-    built = build_all(tmp_path, ["countdown", "python"])
+    built = build_all(tmp_path, ["countdown", "python"], [1])
     shipped = json.loads((DATA / "splits.json").read_text())["splits"]
     rebuilt = json.loads((tmp_path / "splits.json").read_text())["splits"]
     assert rebuilt == {name: shipped[name] for name in built}
     first = {path.name: path.read_bytes() for path in (tmp_path / "level1").iterdir()}
-    build_all(tmp_path, ["countdown", "python"])
+    build_all(tmp_path, ["countdown", "python"], [1])
     assert first == {path.name: path.read_bytes() for path in (tmp_path / "level1").iterdir()}
+
+
+def test_rebuilding_one_cell_keeps_the_others(tmp_path: Path) -> None:
+    build_all(tmp_path, ["python"], [1])
+    built = build_all(tmp_path, ["python"], [4])
+    shipped = json.loads((DATA / "splits.json").read_text())["splits"]
+    rebuilt = json.loads((tmp_path / "splits.json").read_text())["splits"]
+    assert len(rebuilt) == 6
+    assert rebuilt == {name: shipped[name] for name in rebuilt}
+    assert load_split("python", 4, "dev", tmp_path).sha256 == built["python_factors/level4/dev"].sha256
+
+
+def test_level_1_is_what_it_was() -> None:
+    """Runs that were made before other levels existed must keep their tasks."""
+    digest = hashlib.sha256()
+    for domain in DOMAINS:
+        for split in SIZES:
+            digest.update(load_split(domain, 1, split).sha256.encode())
+    assert digest.hexdigest() == LEVEL_1
+
+
+@pytest.mark.slow
+def test_rebuilding_everything_gives_the_shipped_hashes(tmp_path: Path) -> None:
+    build_all(tmp_path)
+    assert (tmp_path / "splits.json").read_text() == (DATA / "splits.json").read_text()
+
+
+def test_fresh_splits_have_their_own_ids(tmp_path: Path) -> None:
+    tasks = fresh_split("python", 3, "dev", 5, seed=9)
+    assert [task.id for task in tasks][:1] == ["python_factors/level3/dev@9/0000"]
+    before = fresh_split("python", 3, "eval", 128, seed=9)
+    assert not {t.problem for t in tasks} & {t.problem for t in before}
+    with pytest.raises(SplitError, match="no split is called 'test'"):
+        fresh_split("python", 3, "test", 5, seed=9)
 
 
 def test_a_small_law_says_its_size() -> None:
@@ -134,8 +170,8 @@ def test_a_missing_file_is_named(copy: Path) -> None:
 def test_unknown_splits_are_refused() -> None:
     with pytest.raises(SplitError, match="no split countdown/level1/test is frozen"):
         load_split("countdown", 1, "test")
-    with pytest.raises(SplitError, match="no split countdown/level3/eval is frozen"):
-        load_split("countdown", 3)
+    with pytest.raises(SplitError, match="no split countdown/level6/eval is frozen"):
+        load_split("countdown", 6)
     with pytest.raises(SplitError, match="no split is called 'test'; splits: eval, dev, train"):
         make_split("countdown", 1, "test")
     with pytest.raises(ValueError, match="did you mean 'countdown'"):
