@@ -13,7 +13,10 @@ from modebench.analysis.summary import prompt_table, summary_document
 from modebench.config import tasks_of
 from modebench.domains import DOMAINS, get_domain
 from modebench.errors import InputError, UsageError
+from modebench.grading import differences_summary
 from modebench.runs import RunFolder, file_sha256, read_jsonl, sample_key
+from modebench.tasks import Task
+from modebench.verifiers.clean.countdown import clean_modes
 
 COLUMNS = (
     "task_id",
@@ -74,7 +77,8 @@ def run_document(folder: RunFolder, reading: str) -> dict[str, Any]:
     """The summary document of a graded run: numbers, and what they rest on."""
     manifest = folder.manifest
     document = summary_document(joined_samples(folder, reading), reading=reading, profile=manifest["profile"])
-    return {"model": manifest["model"], "settings": manifest["settings"], **document}
+    head = {"model": manifest["model"], "settings": manifest["settings"]}
+    return {**head, **document, **differences_summary(folder)}
 
 
 def joined_samples(run: RunFolder, reading: str) -> pd.DataFrame:
@@ -89,7 +93,7 @@ def joined_samples(run: RunFolder, reading: str) -> pd.DataFrame:
     if not verdicts_path.is_file() or graded.get("responses_sha256") != file_sha256(run.responses_path):
         raise UsageError(f"{run.path} is not graded as {reading}; run: modebench grade {run.path}")
     verdicts = {sample_key(record, verdicts_path, line): record for line, record in read_jsonl(verdicts_path)}
-    modes = {task.id: task.modes for tasks in tasks_of(run.manifest) for task in tasks}
+    modes = {task.id: _existing(task, reading) for tasks in tasks_of(run.manifest) for task in tasks}
     rows: list[dict[str, Any]] = []
     for line, record in enumerate(run.responses(), 1):
         key = sample_key(record, run.responses_path, line)
@@ -100,7 +104,8 @@ def joined_samples(run: RunFolder, reading: str) -> pd.DataFrame:
             row |= {name: verdicts[key].get(name) for name in ("status", "mode", "detail")}
         else:
             row |= {"status": "error", "detail": record["error"]}
-        row |= {"modes": modes.get(key[0]), "listed": _listed(record["domain"], row["mode"])}
+        listed = reading == "clean" or _listed(record["domain"], row["mode"])
+        row |= {"modes": modes.get(key[0]), "listed": listed}
         rows.append(row)
     return _in_domain_order(pd.DataFrame(rows, columns=list(COLUMNS)))
 
@@ -165,6 +170,13 @@ def _graded_row(record: Mapping[str, Any]) -> dict[str, Any]:
     if "listed" not in row:
         row["listed"] = _listed(str(record["domain"]), record.get("mode"))
     return row
+
+
+def _existing(task: Task, reading: str) -> int | None:
+    """How many modes a task has in a reading; clean Countdown joins some that the published one parts."""
+    if reading == "clean" and task.domain == "countdown":
+        return len(clean_modes(task.reference, task.level))
+    return task.modes
 
 
 def _listed(domain: str, mode: object) -> bool:

@@ -280,3 +280,18 @@ def test_what_a_killed_process_was_writing_is_cleared_away(tmp_path: Path) -> No
     (tmp_path / "run" / "summary.json.9.part").write_text("{")
     finish(RunFolder.open(tmp_path / "run"), Stub())
     assert not list((tmp_path / "run").glob("*.part"))
+
+
+def test_the_clean_reading_counts_clean_modes(tmp_path: Path) -> None:
+    from modebench.verifiers.clean.countdown import clean_modes
+
+    config = replace(SMALL, selection=Selection(domains=("countdown",), limit=5), samples=8, reading="clean")
+    run = evaluate(MockEngine("oracle"), tmp_path / "run", config)
+    table = run.samples()
+    assert (table.status == "correct").all()
+    for task in mb.load_tasks("countdown").head(5):
+        rows = table[table.task_id == task.id]
+        assert set(rows["modes"]) == {len(clean_modes(task.reference, 1))}
+        assert set(rows["mode"]) <= clean_modes(task.reference, 1)
+    cell = run.summary()["cells"][0]
+    assert cell["certified_coverage"]["uncertified_modes"] == 0
