@@ -73,9 +73,12 @@ def convert(gguf: Path, folder: Path) -> None:
         import gguf as _gguf  # noqa: F401  (transformers needs it, and says so late)
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, GgufConfig
+        from transformers.utils import logging
     except ImportError as error:
         raise FetchError(f'{error}; install with: pip install "modebench-toolkit[train]" gguf') from error
 
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()  # redrawn bars flood a log file
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     model = AutoModelForCausalLM.from_pretrained(
         gguf.parent,
