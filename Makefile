@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # The demo's size: what two cores do in a few minutes.
-DEMO_TASKS ?= 16
+DEMO_TASKS ?= 8
 DEMO_SAMPLES ?= 8
 DEMO_TOKENS ?= 64
 

@@ -17,7 +17,7 @@ COMMANDS = {
     "grade": "Judge a run folder or a file of responses.",
     "summarize": "Numbers of graded runs as a table, csv, json, markdown or latex.",
     "show": "Look at responses of a run with their verdicts and modes.",
-    "tasks": "List, show and verify tasks.",
+    "tasks": "List, show, verify, build, export and compare tasks.",
 }
 
 EXIT_CODES = """\b
