@@ -292,7 +292,12 @@ def test_a_run_killed_at_any_stage_resumes_to_the_same_bytes(
 def test_interrupting_is_130_and_resumable(tmp_path: Path, modebench: Command) -> None:
     asked = ["-m", "mock/uniform", "--domain", "mathir", "-n", "100", "-k", "4", "-o", "run"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "modebench", "eval", *asked], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "modebench", "eval", *asked],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs ignore SIGINT, and so would everything that they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     log = tmp_path / "run" / "responses.jsonl"
     while not (log.exists() and log.stat().st_size):
