@@ -238,6 +238,28 @@ def test_a_reference_that_is_no_json_object(reference: Any) -> None:
     assert refusal(task("countdown", reference=reference)).field == "reference"
 
 
+@pytest.mark.parametrize("filler", ["p", '"', "é", "😀"])
+def test_references_of_just_64_kib(filler: str) -> None:
+    """The limit is on JSON in ASCII: of the object, or of the text with its own quotes escaped."""
+    reference = {**REFERENCES["countdown"], "note": ""}
+    for as_text in (False, True):
+        for spare, refused in ((0, False), (-1, True)):
+            if as_text:
+                full = json.dumps({**reference, "note": filler * 3_000}, ensure_ascii=False)
+                padding = 65_536 - spare - len(json.dumps(full))
+                form: Any = full + " " * padding
+            else:
+                room = 65_536 - spare - len(json.dumps(reference))
+                size = len(json.dumps(filler)) - 2
+                note = filler * (room // size) + "p" * (room % size)
+                form = {**reference, "note": note}
+            assert len(json.dumps(form)) == 65_536 - spare
+            if refused:
+                assert refusal(task("countdown", reference=form)).field == "reference"
+            else:
+                assert verify(task("countdown", reference=form), "3+6+9").status == "correct"
+
+
 def test_a_reference_that_holds_itself() -> None:
     loop: dict[str, Any] = {}
     loop["a"] = loop

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from modebench.verifiers.extraction import plain_lambda
-from modebench.verifiers.python_expression import parse
+from modebench.verifiers.python_expression import evaluate, parse
 from modebench.verifiers.python_factors import Spec, judge_program
 from tests.reference.python_pairs import CASES, TOKENS, answer, dress, expression, mapping, parameters
 
@@ -190,6 +190,45 @@ def test_verdicts_equal_cpython() -> None:
 @pytest.mark.slow
 def test_verdicts_equal_cpython_at_length() -> None:
     assert compare(seed=2, count=60_000).total() == 60_000
+
+
+def outcome(call: Callable[[], Any]) -> tuple[str, Any]:
+    """A value with its type, or the kind of exception; functions are all alike."""
+    try:
+        value = call()
+    except ArithmeticError:
+        return "arithmetic error", None
+    except TypeError:
+        return "type error", None
+    return ("number", (type(value), value)) if isinstance(value, int) else ("function", None)
+
+
+def check_values(seed: int, count: int) -> Counter[str]:
+    """Bodies of programs computed at many points, where a verdict would only say that a value is wrong."""
+    found: Counter[str] = Counter()
+    for index in range(count):
+        rng = random.Random(f"values/{seed}/{index}")
+        text = f"lambda n: {expression(rng, rng.randint(1, 5))}"
+        tree, ours = tree_of(text), parse(text)
+        if tree is None or ours is None:  # which of the two may be is for the tests of verdicts
+            continue
+        theirs = cpython(tree, text)
+        for n in (-7, -1, 0, 1, 2, 3, 5, 12, 30, 97):
+            wanted = outcome(lambda n=n, program=theirs: program(n))
+            assert outcome(lambda n=n, body=ours.children[-1]: evaluate(body, n)) == wanted, (text, n)
+            found[wanted[0]] += 1
+    return found
+
+
+def test_values_equal_cpython() -> None:
+    found = check_values(seed=1, count=2_000)
+    assert found["number"] > 10_000
+    assert min(found[name] for name in ("arithmetic error", "type error", "function")) > 20
+
+
+@pytest.mark.slow
+def test_values_equal_cpython_at_length() -> None:
+    assert check_values(seed=2, count=60_000)["number"] > 300_000
 
 
 def test_sizes_equal_cpython() -> None:
