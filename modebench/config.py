@@ -24,6 +24,8 @@ class Selection:
         split: frozen split.
         limit: tasks of each set, from its start; None for all.
         file: a JSON Lines file of tasks instead of the frozen splits.
+        shard: (i, n) with 1 <= i <= n: every n-th task, from the i-th; None for all. Tasks are dealt by
+            their place in the whole list, across sets, so that shards differ by one task at most.
     """
 
     domains: tuple[str, ...] = DOMAINS
@@ -31,12 +33,13 @@ class Selection:
     split: str = "eval"
     limit: int | None = None
     file: str | None = None
+    shard: tuple[int, int] | None = None
 
     def load(self) -> list[TaskSet]:
         """The task sets, a domain and level each.
 
         Raises:
-            UsageError: unknown domain, level or split, or an empty set.
+            UsageError: unknown domain, level or split, an empty set, or a shard without tasks.
             InputError: a task of `file` that cannot be read.
         """
         if self.limit is not None and self.limit < 1:
@@ -47,7 +50,8 @@ class Selection:
             raise
         except ValueError as error:
             raise UsageError(str(error)) from None
-        return [tasks if self.limit is None else tasks.head(self.limit) for tasks in sets]
+        sets = [tasks if self.limit is None else tasks.head(self.limit) for tasks in sets]
+        return sets if self.shard is None else _dealt(sets, *self.shard)
 
     def _sets(self) -> list[TaskSet]:
         if self.file is None:
@@ -69,6 +73,22 @@ class Selection:
         ]
 
 
+def _dealt(sets: list[TaskSet], shard: int, shards: int) -> list[TaskSet]:
+    """One shard of the task sets, of the sets that it has a part of."""
+    if not 1 <= shard <= shards:
+        raise UsageError(f"--shard must be i/n with i from 1 to n, not {shard}/{shards}")
+    parts = []
+    before = 0
+    for tasks in sets:
+        first = (shard - 1 - before) % shards
+        before += len(tasks)
+        if first < len(tasks):
+            parts.append(TaskSet(f"{tasks.name} {shard}/{shards}", tasks.tasks[first::shards]))
+    if not parts:
+        raise UsageError(f"--shard {shard}/{shards} has no tasks: there are {before} in all")
+    return parts
+
+
 @dataclass(frozen=True)
 class EvalConfig:
     """Everything that decides what a run is, apart from the model.
@@ -85,6 +105,7 @@ class EvalConfig:
         arm: a label for comparisons.
         step: training step of the model, part of every sample's seed.
         error_budget: share of failed samples above which a run has failed.
+        seed_bits: length of a sample's seed; 31 for a server that refuses 63.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -98,6 +119,7 @@ class EvalConfig:
     arm: str | None = None
     step: int = 0
     error_budget: float = 0.05
+    seed_bits: int = 63
 
     def check(self) -> None:
         """Refuse what cannot give independent samples.
@@ -120,6 +142,8 @@ class EvalConfig:
             raise UsageError(f"--top-k must be 0 (all tokens) or more, not {self.settings.top_k}")
         if self.settings.max_tokens < 1:
             raise UsageError(f"--max-tokens must be at least 1, not {self.settings.max_tokens}")
+        if self.seed_bits not in (31, 63):
+            raise UsageError(f"--seed-bits must be 31 or 63, not {self.seed_bits}")
 
 
 def record_of(config: EvalConfig) -> dict[str, Any]:
@@ -132,6 +156,8 @@ def config_of(manifest: Mapping[str, Any]) -> EvalConfig:
     selection = dict(manifest["selection"])
     selection["domains"] = tuple(selection["domains"])
     selection["levels"] = tuple(selection["levels"])
+    if selection.get("shard") is not None:
+        selection["shard"] = tuple(selection["shard"])
     settings = dict(manifest["settings"])
     settings["stop"] = tuple(settings["stop"])
     plain = {name: manifest[name] for name in EvalConfig.__dataclass_fields__ if name in manifest}

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from modebench.config import EvalConfig, config_of, record_of, tasks_of
 from modebench.errors import UsageError
@@ -34,6 +34,20 @@ def sample_seed(run_seed: int, step: int, task_id: str, sample: int) -> int:
     """63 bits of SHA-256 over ``run seed | step | task id | sample index``: one seed a sample."""
     digest = hashlib.sha256(f"{run_seed}|{step}|{task_id}|{sample}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
+
+
+def task_seeds(config: EvalConfig, task_id: str) -> list[int]:
+    """The seeds of a task's samples, all different: the leading `config.seed_bits` bits of `sample_seed`.
+
+    Two that coincide in these bits are told apart by counting up.
+    """
+    seeds: dict[int, None] = {}
+    for index in range(config.samples):
+        seed = sample_seed(config.seed, config.step, task_id, index) >> 63 - config.seed_bits
+        while seed in seeds:
+            seed = (seed + 1) % (1 << config.seed_bits)
+        seeds[seed] = None
+    return list(seeds)
 
 
 def create_run(
@@ -90,12 +104,15 @@ def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -
         written = sum(mask.bit_count() for mask in done.values())
         if progress:
             progress(written, total)
-        for batch in _batches(tasks, run.manifest["groups_per_batch"]):
+        size = run.manifest["groups_per_batch"]
+        for batch in _batches(tasks, size):
             if all(done.get(task.id, 0) == full for task in batch):
                 continue
-            groups = [_group(task, config) for task in batch]
-            for index, samples in engine.generate(groups, config.settings):
-                records = _records(groups[index], samples, done.get(groups[index].task.id, 0))
+            # Only a server is asked for parts of groups: a local model's batches stay as they were.
+            asked = [_ask(task, config, 0 if size else done.get(task.id, 0)) for task in batch]
+            asked = [request for request in asked if request.indices]
+            for place, samples in engine.generate([request.group for request in asked], config.settings):
+                records = _records(asked[place], samples, done.get(asked[place].group.task.id, 0))
                 writer.write(records)
                 written += sum(record["error"] is None for record in records)
                 if progress:
@@ -103,23 +120,31 @@ def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -
     return total - written
 
 
-def _batches(tasks: Sequence[Task], size: int) -> Iterator[Sequence[Task]]:
-    for start in range(0, len(tasks), size):
-        yield tasks[start : start + size]
+def _batches(tasks: Sequence[Task], size: int | None) -> Iterator[Sequence[Task]]:
+    for start in range(0, len(tasks), size or len(tasks)):
+        yield tasks[start : start + size] if size else tasks
 
 
-def _group(task: Task, config: EvalConfig) -> Group:
-    seeds = tuple(sample_seed(config.seed, config.step, task.id, index) for index in range(config.samples))
-    return Group(task, build_messages(task, config.profile, config.system), seeds)
+class _Request(NamedTuple):
+    """What is asked of one task, and which of its samples that gives."""
+
+    group: Group
+    indices: tuple[int, ...]
 
 
-def _records(group: Group, samples: Sequence[Sample], done: int) -> list[dict[str, Any]]:
+def _ask(task: Task, config: EvalConfig, done: int) -> _Request:
+    """The samples of a task whose bits are not set in `done`."""
+    seeds = task_seeds(config, task.id)
+    indices = tuple(index for index in range(config.samples) if not done >> index & 1)
+    messages = build_messages(task, config.profile, config.system)
+    return _Request(Group(task, messages, tuple(seeds[index] for index in indices)), indices)
+
+
+def _records(request: _Request, samples: Sequence[Sample], done: int) -> list[dict[str, Any]]:
     """Response lines of a group, without those recorded before."""
-    if len(samples) != len(group.seeds):
-        raise UsageError(
-            f"the engine returned {len(samples)} samples of {group.task.id}, asked were {len(group.seeds)}"
-        )
-    task = group.task
+    task, seeds = request.group.task, request.group.seeds
+    if len(samples) != len(seeds):
+        raise UsageError(f"the engine returned {len(samples)} samples of {task.id}, asked were {len(seeds)}")
     return [
         {
             "task_id": task.id,
@@ -131,7 +156,7 @@ def _records(group: Group, samples: Sequence[Sample], done: int) -> list[dict[st
             "seed": seed,
             **asdict(sample),
         }
-        for index, (seed, sample) in enumerate(zip(group.seeds, samples, strict=True))
+        for index, seed, sample in zip(request.indices, seeds, samples, strict=True)
         if not done >> index & 1
     ]
 

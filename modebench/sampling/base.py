@@ -74,14 +74,16 @@ class Sample:
 
 
 class Engine(Protocol):
-    """Anything that answers groups of requests.
+    """Anything that answers groups of requests."""
 
-    Attributes:
-        groups_per_batch: how many groups the harness hands over at once. The harness cuts the task
-            list into batches of this size at fixed places, so a resumed run meets the same batches.
-    """
+    @property
+    def groups_per_batch(self) -> int | None:
+        """How many groups the harness hands over at once.
 
-    groups_per_batch: int
+        The harness cuts the task list into batches of this size at fixed places, so a resumed run meets
+        the same batches. None: a sample does not depend on what is asked beside it (a server); the harness
+        then hands over all groups at once, each with the seeds of its missing samples only.
+        """
 
     def describe(self) -> dict[str, Any]:
         """Provenance for run.json: model, revision, versions, dtype, template hash."""
@@ -89,7 +91,11 @@ class Engine(Protocol):
     def generate(
         self, groups: Sequence[Group], settings: GenerationSettings
     ) -> Iterator[tuple[int, list[Sample]]]:
-        """Yield (index into `groups`, its samples in seed order), each group once, in any order."""
+        """Yield (index into `groups`, its samples in seed order), each group once, in any order.
+
+        An engine that gives up (its server is gone) logs why and leaves the remaining groups out; their
+        samples are missing, and a resumed run asks for them.
+        """
 
 
 class EngineUnavailable(RuntimeError):  # noqa: N818 - a state of the world, reported as one line
