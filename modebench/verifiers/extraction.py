@@ -8,16 +8,13 @@ because verdicts depend on them.
 from __future__ import annotations
 
 import re
-from array import array
-from itertools import accumulate
 from typing import NamedTuple
 
 MAX_RESPONSE_CHARACTERS = 131_072
 
 _BOX = "\\boxed"
-_WEIGHTS = bytes(1 if byte == 0x7B else 255 if byte == 0x7D else 0 for byte in range(256))
-_MANY_BRACES = 4_096  # from here on numpy is faster than a loop
-_NOT_BRACES = bytes(byte for byte in range(256) if byte not in b"{}")
+_BRACES = re.compile("[{}]")
+_MANY_BRACES = 1_024  # from here on numpy is faster than a loop
 _IGNORE = re.IGNORECASE
 
 
@@ -58,34 +55,30 @@ def boxed(text: str, at: int) -> str | None:
     """The inside of the balanced braces that open exactly at `at`, or None."""
     if text[at : at + 1] != "{":
         return None
-    closing = _closing_brace(text[at:].encode("utf-8", "surrogatepass").translate(_WEIGHTS, _NOT_BRACES))
-    return None if closing is None else text[at + 1 : _position_of_brace(text, at, closing)]
+    closing = _closing_brace(text, at)
+    return None if closing is None else text[at + 1 : closing]
 
 
-def _closing_brace(weights: bytes) -> int | None:
-    """Index of the brace that closes the first one, given +1 and -1 (as signed bytes) a brace."""
-    if len(weights) > _MANY_BRACES:
-        import numpy as np
-
-        depths = np.cumsum(np.frombuffer(weights, dtype=np.int8), dtype=np.int32)
-        found = int(np.argmax(depths == 0))
-        return found if depths[found] == 0 else None
-    for index, depth in enumerate(accumulate(array("b", weights))):
+def _closing_brace(text: str, at: int) -> int | None:
+    """Position of the brace that closes the one at `at`."""
+    if text.count("{", at) + text.count("}", at) > _MANY_BRACES:
+        return _closing_brace_of_many(text, at)
+    depth = 0
+    for brace in _BRACES.finditer(text, at):
+        depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return index
+            return brace.start()
     return None
 
 
-def _position_of_brace(text: str, at: int, index: int) -> int:
-    """Position of the brace number `index` (from 0) at or after `at`."""
-    low, high = at, len(text)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if text.count("{", at, middle) + text.count("}", at, middle) > index:
-            high = middle
-        else:
-            low = middle
-    return low
+def _closing_brace_of_many(text: str, at: int) -> int | None:
+    import numpy as np
+
+    characters = np.frombuffer(text[at:].encode("latin-1", "replace"), dtype=np.uint8)
+    steps = (characters == ord("{")).astype(np.int8) - (characters == ord("}")).astype(np.int8)
+    closed = np.cumsum(steps, dtype=np.int32) == 0
+    first = int(np.argmax(closed))
+    return at + first if closed[first] else None
 
 
 def bare(text: str, surface: Surface) -> str | None:

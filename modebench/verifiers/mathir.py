@@ -127,8 +127,10 @@ def judge(spec: Spec, response: str) -> Verdict:
     candidate = extract(response, MATHIR)
     if candidate is None:
         return malformed("no answer found")
-    text = _BLANKS.sub("", candidate)
-    if not text or len(text) > MAX_ANSWER_CHARACTERS:
+    # Pieces are counted before they are joined: a long text is refused without reading all of it.
+    pieces = candidate.split(None, MAX_ANSWER_CHARACTERS)
+    text = "".join(pieces)
+    if not text or len(pieces) > MAX_ANSWER_CHARACTERS or len(text) > MAX_ANSWER_CHARACTERS:
         return malformed(f"empty or longer than {MAX_ANSWER_CHARACTERS} characters")
     return judge_menu(spec, text) if spec.actions else judge_program(spec, text)
 

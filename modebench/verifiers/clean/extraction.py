@@ -10,10 +10,15 @@ from __future__ import annotations
 import re
 
 MAX_ANSWER_CHARACTERS = 4_096
+MAX_FORMATTED_CHARACTERS = 8_192
+MAX_LAYERS = 256
+MAX_BOXES = 1_000
 
 _BRACE = re.compile(
     r"(?P<box>\\boxed\s*\{)|(?P<escaped>\\(?:[{}]|\\(?!boxed)))|(?P<open>\{)|(?P<close>\})",
 )
+_BOX = re.compile(r"\\boxed\s*\{")
+_LONG = 2_048  # characters from which on arrays are faster than steps
 _FENCE = "```"
 _LANGUAGE_LINE = re.compile(r"[^\S\n]*(?:[A-Za-z][\w+-]*)?[^\S\n]*\n")
 _LANGUAGE_WORD = re.compile(r"(?:python|py|mathir|text)\s+", re.IGNORECASE)
@@ -46,8 +51,8 @@ def answer(response: str, truncated: bool) -> str | None:
         response: the text, reasoning taken off.
         truncated: it was cut at a length limit, so an open box or answer tag at its end is unfinished.
     """
-    found = find(response, truncated)
-    if found is None:
+    found = (find(response, truncated) or "").strip()
+    if not found or len(found) > MAX_FORMATTED_CHARACTERS:
         return None
     peeled = peel(found)
     return peeled if peeled and len(peeled) <= MAX_ANSWER_CHARACTERS else None
@@ -61,12 +66,14 @@ def plain_answer(response: str, truncated: bool) -> str | None:
 
 def find(response: str, truncated: bool) -> str | None:
     """The place of the answer, formatting included."""
+    if response.count("\\boxed") > MAX_BOXES:
+        return None
     box, open_after = _last_box(response)
     if truncated and open_after:
         return None
     if box is not None:
         return box
-    lowered = response.lower() if response.isascii() else _ascii_lower(response)
+    lowered = response.replace("İ", "i").lower()  # no other letter changes its length
     end = lowered.rfind("</answer>")
     start = lowered.rfind("<answer>", 0, end) if end >= 0 else -1
     if truncated and lowered.rfind("<answer>") > end:
@@ -75,19 +82,21 @@ def find(response: str, truncated: bool) -> str | None:
         return response[start + len("<answer>") : end]
     if response.count(_FENCE) == 2:
         return _without_language(response.split(_FENCE)[1])
-    lines = (line for line in reversed(re.split("[\n\r]", response)) if line.strip())
-    return next(lines, None)
-
-
-def _ascii_lower(text: str) -> str:
-    """Lower case that keeps every position: other letters may change their length."""
-    return text.translate({code: code + 32 for code in range(ord("A"), ord("Z") + 1)})
+    written = response.rstrip()
+    return written[max(written.rfind("\n"), written.rfind("\r")) + 1 :] or None
 
 
 def _last_box(text: str) -> tuple[str | None, bool]:
     """Inside of the complete box that begins last, and whether a box after it stays open."""
     if "\\boxed" not in text:
         return None, False
+    inside, open_after = last_box_by_steps(text) if len(text) < _LONG else last_box_by_arrays(text)
+    return (text[inside.start : inside.stop] if inside.start >= 0 else None), open_after
+
+
+def last_box_by_steps(text: str) -> tuple[range, bool]:
+    """Positions inside the complete box that begins last (from -1 where there is none), and whether one
+    after it stays open; brace by brace."""
     inside = range(-1, -1)
     stack: list[tuple[bool, int]] = []
     for brace in _BRACE.finditer(text):
@@ -98,8 +107,32 @@ def _last_box(text: str) -> tuple[str | None, bool]:
             is_box, start = stack.pop()
             if is_box and start > inside.start:
                 inside = range(start, brace.start())
-    open_after = any(is_box and start > inside.start for is_box, start in stack)
-    return (text[inside.start : inside.stop] if inside.start >= 0 else None), open_after
+    return inside, any(is_box and start > inside.start for is_box, start in stack)
+
+
+def last_box_by_arrays(text: str) -> tuple[range, bool]:
+    """As `last_box_by_steps`, over arrays."""
+    import numpy as np
+
+    boxes = np.array([box.end() for box in _BOX.finditer(text)], dtype=np.int64)
+    if len(boxes) == 0:
+        return range(-1, -1), False
+    braces = text.replace("\\boxed", "\0boxed")
+    for escaped in ("\\\\", "\\{", "\\}"):
+        braces = braces.replace(escaped, "\0\0")
+    characters = np.frombuffer(braces.encode("latin-1", "replace"), dtype=np.uint8)
+    opened = (characters == ord("{")).astype(np.int32)
+    sums = np.cumsum(opened - (characters == ord("}")), dtype=np.int32)
+    # Depth after each character; a brace that closes nothing is ignored.
+    depth = sums - np.minimum(np.minimum.accumulate(sums), 0)
+    least_later = np.minimum.accumulate(depth[::-1])[::-1]
+    complete = least_later[boxes - 1] < depth[boxes - 1]
+    if not complete.any():
+        return range(-1, -1), True
+    last = int(np.flatnonzero(complete)[-1])
+    start = int(boxes[last])
+    end = start + int(np.argmax(depth[start:] < depth[start - 1]))
+    return range(start, end), last < len(boxes) - 1
 
 
 def _without_language(block: str) -> str:
@@ -110,13 +143,16 @@ def _without_language(block: str) -> str:
 def peel(text: str) -> str:
     """Take layers of formatting off, from the outside, until none is left; idempotent.
 
+    Nothing is left of a text in more than `MAX_LAYERS` layers.
+
     >>> peel("The final answer is: **$3+6+9$**.")
     '3+6+9'
     """
     peeler = _Peeler(text)
-    while peeler.layer():
-        pass
-    return text[peeler.low : peeler.high]
+    for _ in range(MAX_LAYERS):
+        if not peeler.layer():
+            return text[peeler.low : peeler.high]
+    return ""
 
 
 class _Peeler:

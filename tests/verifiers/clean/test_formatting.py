@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modebench.verifiers.clean.extraction import MAX_ANSWER_CHARACTERS, find, peel, plain
+from modebench.verifiers.clean.extraction import (
+    MAX_ANSWER_CHARACTERS,
+    MAX_BOXES,
+    MAX_LAYERS,
+    answer,
+    find,
+    last_box_by_arrays,
+    last_box_by_steps,
+    peel,
+    plain,
+)
 from tests.verifiers.clean.vectors import DOMAINS, clean, rows, solutions
 
 LAYERS = (
@@ -68,6 +78,21 @@ def test_peeling_is_idempotent(text: str) -> None:
     assert peel(once) == once
     assert once in text
     assert plain(once) == plain(plain(once)) or "\\" in once
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(texts)
+def test_both_ways_to_the_last_box_agree(text: str) -> None:
+    assert last_box_by_arrays(text) == last_box_by_steps(text)
+
+
+def test_formatting_has_limits() -> None:
+    assert answer("$" * 100 + "3" + "$" * 100, truncated=False) == "3"
+    assert answer("'" * MAX_LAYERS + "3" + "'" * MAX_LAYERS, truncated=False) is None
+    assert answer("\\boxed{" + " " * 100_000 + "3 }", truncated=False) == "3"
+    assert answer("\\boxed{$" + " " * 10_000 + "3$}", truncated=False) is None
+    assert answer("\\boxed{3}" * MAX_BOXES, truncated=False) == "3"
+    assert answer("\\boxed{3}" * (MAX_BOXES + 1), truncated=False) is None
 
 
 @settings(max_examples=150, deadline=None)
