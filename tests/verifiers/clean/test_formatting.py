@@ -131,9 +131,9 @@ def _unbalanced(text: str) -> bool:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_listed_solutions_are_correct_in_the_asked_for_form(domain: str) -> None:
     for task, listed in solutions(domain, 50):
-        for mode, answer in listed:
-            verdict = clean(task, answer)
-            assert verdict.status == "correct", answer
+        for mode, written in listed:
+            verdict = clean(task, written)
+            assert verdict.status == "correct", written
             if domain != "countdown":
                 assert verdict.mode == mode
 
