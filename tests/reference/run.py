@@ -1,7 +1,8 @@
-"""Compare our verifiers with the published reference implementation on fresh random pairs.
+"""Compare our verifiers with the published reference implementation on fresh random pairs and our tasks.
 
 Installs the published package in a private folder, grades every pair with it (in a process of its
-own) and with ours, prints a table, writes each disagreement as a JSON line, and exits 1 on any.
+own) and with ours, then shows it every listed mode of tasks of all 25 cells. Prints tables, writes each
+disagreement as a JSON line, and exits 1 on any.
 
     python tests/reference/run.py --seed 7
 """
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from modebench.verifiers import InvalidReference, verify  # noqa: E402
+from tests.reference.own_tasks import LEVELS, Cell, check_cell, lines  # noqa: E402
 from tests.reference.pairs import DOMAINS, Pair, pairs  # noqa: E402
 
 PACKAGE = "modebench==0.4.0"
@@ -145,6 +147,11 @@ def grade_chunk(chunk: tuple[int, str, int, int]) -> Part:
     return Part(domain, counts, [record for record in found if record is not None])
 
 
+def grade_cell(cell: tuple[str, int, int, int]) -> Cell:
+    assert _peer is not None
+    return check_cell(*cell, _peer.grade)
+
+
 COLUMNS = (
     *("pairs", "compared", "agreed", "disagreed", "not comparable"),
     *("correct", "incorrect", "malformed", "invalid_reference"),
@@ -173,11 +180,23 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pairs", type=int, default=5_000, help="pairs a domain (MathIR: a third of them)")
     parser.add_argument(
+        "--tasks", type=int, default=50, help="our tasks a cell, with all their modes (MathIR: two fifths)"
+    )
+    parser.add_argument(
         "--domain", choices=DOMAINS, action="append", help="only this domain; may be repeated"
     )
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--out", type=Path, default=CACHE / "disagreements.jsonl")
     return parser.parse_args(argv)
+
+
+def own_cells(options: argparse.Namespace) -> list[tuple[str, int, int, int]]:
+    """Domain, level, number of tasks and seed of every cell."""
+    return [
+        (domain, level, options.tasks * 2 // 5 if domain == "mathir" else options.tasks, options.seed)
+        for domain in options.domain or DOMAINS
+        for level in LEVELS
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -192,13 +211,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     with ProcessPoolExecutor(options.jobs, initializer=_start, initargs=(python, str(folder))) as pool:
         parts = list(pool.map(grade_chunk, chunks))
+        cells = list(pool.map(grade_cell, own_cells(options)))
     print(f"{PACKAGE} on Python {version}, seed {options.seed}")
     print(table(parts))
+    print("\n".join(["", *lines(cells)]))
     found = [record for part in parts for record in part.disagreements]
+    found += [{"domain": cell.domain, **fault} for cell in cells for fault in cell.faults]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text("".join(json.dumps(record) + "\n" for record in found))
     for record in found[:20]:
-        print(f"{record['domain']}: {record['response'][:SHOWN]!r}\n  ours {record['ours']}")
+        print(f"{record['domain']}: {record.get('response', '')[:SHOWN]!r}\n  ours {record['ours']}")
         print(f"  published {record['published']}")
     if found:
         print(f"{len(found)} disagreements, all in {options.out}")

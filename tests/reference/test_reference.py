@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from tests.reference.own_tasks import check_cell, tasks_of_cell
 from tests.reference.pairs import DOMAINS, Pair, pairs, valid_reference
 from tests.reference.run import Answer, Part, compare, ours, table
 
@@ -102,3 +103,16 @@ def test_table() -> None:
     rows = [line.split() for line in table(parts).splitlines()]
     assert [row[:2] for row in rows[1:]] == [["countdown", "5"], ["mathir", "5"], ["all", "10"]]
     assert rows[-1][3] == "8"
+
+
+def test_our_tasks_are_shown_with_every_mode_and_faults_are_counted() -> None:
+    def grade(pair: Pair) -> tuple[str, str | None, str | None]:
+        return ours(pair)
+
+    right = check_cell("countdown", 1, 6, 5, grade)
+    assert (right.tasks, right.faults) == (6, [])
+    assert right.modes == sum(task.modes or 0 for task in tasks_of_cell("countdown", 1, 6, 5))
+    refused = check_cell("countdown", 1, 6, 5, lambda pair: ("malformed", None, "no"))
+    assert len(refused.faults) == right.modes + 6
+    merged = check_cell("countdown", 1, 6, 5, lambda pair: ("correct", "one key", None))
+    assert len(merged.faults) == right.modes + 6
