@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from modebench.analysis.duplicates import MAX_POSITIONS, position_test
+from modebench.analysis.intervals import mean_interval
 from modebench.analysis.long_table import LongTable
-from modebench.analysis.pass_at_k import IntArray
+from modebench.analysis.pass_at_k import FloatArray, IntArray
 
 # Fewer prompts with one repeated text can be an accident of a small task set.
 _MIN_ONE_TEXT = 5
@@ -48,10 +49,48 @@ def cell_warnings(
     warnings = []
     for number, rows in enumerate(cells):
         own = prompts.iloc[rows]
-        label = ", ".join(f"{name} {own[name].iloc[0]}" for name in by)
+        label = _label(own, by)
         texts = _text_matrix(table, known[ends[number] : ends[number + 1]])
         found = [*_duplicates(texts), *_counts(own, ks)]
         warnings += [f"{code}: {label}: {message}" for code, message in found]
+    return warnings
+
+
+def _label(rows: pd.DataFrame, by: Sequence[str]) -> str:
+    return ", ".join(f"{name} {rows[name].iloc[0]}" for name in by)
+
+
+def chance_warnings(
+    prompts: pd.DataFrame,
+    shuffled_accuracy: FloatArray,
+    cells: Sequence[IntArray],
+    by: Sequence[str],
+    level: float,
+) -> list[str]:
+    """``not-above-chance`` for every cell whose accuracy isn't above that of its own answers shuffled.
+
+    The difference is paired by prompt. It is above when the lower limit of its t interval is; where there
+    is no interval, when the difference itself is.
+
+    Args:
+        prompts: the prompt table, P rows.
+        shuffled_accuracy: accuracy of the answers to another prompt on each prompt, [P]; NaN where unknown.
+        cells: row numbers of each cell's prompts.
+        by: columns that make the cells.
+        level: of the interval.
+    """
+    difference = prompts["accuracy"].to_numpy(dtype=np.float64) - shuffled_accuracy
+    warnings = []
+    for rows in cells:
+        gain = mean_interval(difference[rows], level, -1.0, 1.0)
+        least = gain.value if np.isnan(gain.low) else gain.low
+        if least <= 0:
+            text = (
+                f"not-above-chance: {_label(prompts.iloc[rows], by)}: accuracy is not above that of the same "
+                f"answers on other prompts (difference {gain.value:+.3f}, from {gain.low:+.3f} to "
+                f"{gain.high:+.3f}): what is right here may come from the form of the answers alone"
+            )
+            warnings.append(text)
     return warnings
 
 

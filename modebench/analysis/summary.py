@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from modebench.analysis.caveats import cell_warnings
+from modebench.analysis.caveats import cell_warnings, chance_warnings
+from modebench.analysis.chance import (
+    COLUMNS,
+    NO_CHANCE,
+    NONE_RIGHT,
+    ROWS,
+    aligned,
+    chance_metrics,
+    constant_statistics,
+    shuffled_statistics,
+    uniform_statistics,
+)
 from modebench.analysis.diversity import effective_modes
 from modebench.analysis.intervals import (
     Interval,
@@ -44,6 +55,7 @@ def summary_document(
     seed: int = 0,
     reading: str | None = None,
     profile: str | None = None,
+    chance: pd.DataFrame | str = NO_CHANCE,
 ) -> dict[str, Any]:
     """The numbers of a run as one JSON-ready mapping (no NaN, no numpy types).
 
@@ -57,6 +69,11 @@ def summary_document(
     ``pcmd`` also has ``eligible`` (= n), ``reportable`` (n >= min_eligible) and ``sampling_variance`` (mean
     over the prompts with four correct samples); ``certified_coverage`` also has ``uncertified_modes``
     (distinct correct modes outside the enumeration, summed over prompts).
+
+    ``chance`` of a cell holds ``shuffled``, ``uniform`` and ``best_constant``, each with accuracy, pass@k,
+    modes@k and PCMD of the same form (`modebench.analysis.chance`); ``best_constant`` also has the
+    ``answer`` (None where the cell joins task sets with different ones) and its ``bound``: ``exact``, or
+    ``lower`` where a better answer may exist.
 
     ``overall`` holds the same metrics as equal means of the cells, n being the number of cells. A metric
     that is None in any cell is None there, and PCMD is reportable where it is so in every cell. It is empty
@@ -74,6 +91,8 @@ def summary_document(
         seed: seed of the bootstrap.
         reading: verifier reading that the verdicts come from, to be shown with the numbers.
         profile: prompt profile of the run, likewise.
+        chance: what chance does on each prompt, see `modebench.analysis.chance.aligned` for the columns; or
+            the reason why that is not known, which then stands in the chance rows.
 
     Returns:
         ``{schema, reading, profile, interval, interval_method, min_eligible, ks, cells, overall, warnings}``.
@@ -89,6 +108,9 @@ def summary_document(
     grouped = _Cells(prompts, keys, metrics)
     means = [(m, grouped.intervals(m, interval, bootstrap, seed)) for m in metrics]
     cells = _entries(grouped, keys, means, min_eligible)
+    beside = _ChanceRows(grouped, table.prompts, keys, chance_metrics(metrics), chance)
+    for cell, rows in zip(cells, beside.entries(interval, bootstrap, seed), strict=True):
+        cell["chance"] = rows
     return {
         "schema": SCHEMA,
         "reading": reading,
@@ -98,8 +120,11 @@ def summary_document(
         "min_eligible": min_eligible,
         "ks": list(asked),
         "cells": cells,
-        "overall": _overall(cells, keys, [m.name for m in metrics]),
-        "warnings": cell_warnings(table, prompts, grouped.rows, keys, asked),
+        "overall": _overall(cells, keys, metrics),
+        "warnings": [
+            *cell_warnings(table, prompts, grouped.rows, keys, asked),
+            *chance_warnings(prompts, beside.shuffled_accuracy, grouped.rows, keys, interval),
+        ],
     }
 
 
@@ -142,10 +167,16 @@ def tidy(cells: Sequence[Cell], min_eligible: int) -> pd.DataFrame:
     for cell in cells:
         keys = {name: value for name, value in cell.items() if not isinstance(value, dict)}
         keys.pop("prompts_without_samples", None)
-        for name, metric in cell.items():
+        chance = {
+            f"chance.{row}.{name}": metric
+            for row, metrics in cell.get("chance", {}).items()
+            for name, metric in metrics.items()
+            if isinstance(metric, dict) and metric["value"] is not None
+        }
+        for name, metric in {**cell, **chance}.items():
             if isinstance(metric, dict) and "value" in metric:
                 numbers = {key: metric[key] for key in ("value", "low", "high", "n")}
-                reportable = name not in ELIGIBLE_ONLY or metric["n"] >= min_eligible
+                reportable = name.split(".")[-1] not in ELIGIBLE_ONLY or metric["n"] >= min_eligible
                 rows.append({**keys, "metric": name, **numbers, "reportable": reportable})
     table = pd.DataFrame(rows)
     if rows:
@@ -189,6 +220,71 @@ class _Cells:
             Interval(float(v), float(low), float(high), int(size))
             for v, low, high, size in zip(mean, limits.low, limits.high, n, strict=True)
         ]
+
+
+class _ChanceRows:
+    """The chance rows of every cell.
+
+    Attributes:
+        metrics: what each row states.
+        rows: by name of the row: its cells, the reason where a value is missing, and the row's own prompts.
+        shuffled_accuracy: accuracy of the shuffled answers on every prompt, [P].
+    """
+
+    def __init__(
+        self,
+        cells: _Cells,
+        identity: pd.DataFrame,
+        by: list[str],
+        metrics: Sequence[Metric],
+        chance: pd.DataFrame | str,
+    ) -> None:
+        self.metrics = metrics
+        nothing = pd.DataFrame(columns=["task_id", *COLUMNS])
+        self._table = aligned(nothing if isinstance(chance, str) else chance, identity)
+        self._unknown = dict.fromkeys(ROWS, chance) if isinstance(chance, str) else ROWS
+        ks = [int(m.name.removeprefix("pass@")) for m in metrics if m.name.startswith("pass@")]
+        column = self._table
+        statistics = (
+            shuffled_statistics(column["shuffled_counts"], column["shuffled_graded"], ks),
+            uniform_statistics(column["space"], column["right"], ks),
+            constant_statistics(column["constant_right"], ks),
+        )
+        self.shuffled_accuracy = statistics[0]["accuracy"]
+        # Only shuffled answers are samples, whose number bounds what their mean is worth.
+        graded = cells.prompts["graded"].to_numpy(dtype=np.float64)
+        worth = (graded, np.full_like(graded, np.inf), np.full_like(graded, np.inf))
+        frames = (
+            cells.prompts[[*by, "samples", "pcmd_variance"]].assign(graded=most, **columns)
+            for most, columns in zip(worth, statistics, strict=True)
+        )
+        self._cells = {name: _Cells(frame, by, metrics) for name, frame in zip(ROWS, frames, strict=True)}
+
+    def entries(self, level: float, draws: int, seed: int) -> list[dict[str, Any]]:
+        """The value of ``chance`` in every cell."""
+        found: list[dict[str, Any]] = [{name: {} for name in ROWS} for _ in self._cells["shuffled"].rows]
+        for name, cells in self._cells.items():
+            for metric in self.metrics:
+                for entry, interval in zip(found, cells.intervals(metric, level, draws, seed), strict=True):
+                    entry[name][metric.name] = _entry(interval, self._reason(name, metric, entry[name]))
+        for entry, rows in zip(found, self._cells["best_constant"].rows, strict=True):
+            entry["best_constant"] |= self._answer(rows)
+        return found
+
+    def _reason(self, name: str, metric: Metric, row: Mapping[str, Any]) -> str:
+        """Why a metric of a row is undefined; accuracy comes first, and is known wherever anything is."""
+        if "accuracy" not in row or row["accuracy"]["value"] is None:
+            return self._unknown[name]
+        return metric.undefined if name == "shuffled" else NONE_RIGHT
+
+    def _answer(self, rows: Iterable[int]) -> dict[str, str | None]:
+        """The answer of the best constant in a cell, and whether a better one may exist."""
+        answers, exact = (
+            {value for row in rows if (value := self._table[name][row]) is not None}
+            for name in ("constant_answer", "constant_exact")
+        )
+        bound = None if not exact else "exact" if all(exact) else "lower"
+        return {"answer": answers.pop() if len(answers) == 1 else None, "bound": bound}
 
 
 def _entries(
@@ -255,19 +351,27 @@ def _effective(mean_pcmd: Interval, undefined: str) -> dict[str, Any]:
     return _entry(Interval(value, low, high, mean_pcmd.n), reason)
 
 
-def _overall(cells: Sequence[Cell], by: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+def _overall(cells: Sequence[Cell], by: Sequence[str], metrics: Sequence[Metric]) -> dict[str, Any]:
     """Equal means of the cells of one model: none across models, arms or seeds."""
     others = [name for name in by if name not in TASK_COLUMNS]
     if len({tuple(cell[name] for name in others) for cell in cells}) != 1:
         return {}
     overall: dict[str, Any] = {"cells": len(cells)}
-    for name in [*names, "effective_modes"]:
-        entries = [cell[name] for cell in cells]
-        value, low, high = (
-            np.array([np.nan if e[key] is None else e[key] for e in entries])
-            for key in ("value", "low", "high")
-        )
-        undefined = f"undefined in {int(np.isnan(value).sum())} of {len(cells)} cells"
-        overall[name] = _entry(mean_of_cells(value, low, high), undefined)
+    for name in [*(m.name for m in metrics), "effective_modes"]:
+        overall[name] = _mean_entry([cell[name] for cell in cells])
+    beside = [cell["chance"] for cell in cells]
+    overall["chance"] = {
+        row: {m.name: _mean_entry([c[row][m.name] for c in beside]) for m in chance_metrics(metrics)}
+        for row in ROWS
+    }
     overall["pcmd"]["reportable"] = all(cell["pcmd"]["reportable"] for cell in cells)
     return overall
+
+
+def _mean_entry(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The equal mean of one metric over the cells."""
+    value, low, high = (
+        np.array([np.nan if e[key] is None else e[key] for e in entries]) for key in ("value", "low", "high")
+    )
+    undefined = f"undefined in {int(np.isnan(value).sum())} of {len(entries)} cells"
+    return _entry(mean_of_cells(value, low, high), undefined)
