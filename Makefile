@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "python 3.11 or newer is needed; set PYTHON=/path/to/python" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch
-	$(PIP) -e '.[train,dev]' gguf
+	$(PIP) -e '.[train,openai,dev]' gguf
 	touch $@
 
 # A real model, and beside it what answers of the right form get by chance. An interrupted demo goes on.

@@ -13,11 +13,12 @@ from modebench.evaluation import finish
 
 
 @click.command("eval")
-@click.option("--model", "-m", help="hf/PATH-or-id, recorded/FILE or mock/oracle|uniform|collapsed|random.")
+@click.option("--model", "-m", help=shared.MODEL_HELP)
 @shared.selection_options
 @shared.sampling_options
 @shared.reading_option
 @shared.engine_options
+@shared.server_options
 @shared.output_option
 @shared.resume_option
 @click.option("--dry-run", "dry", is_flag=True, help="Print the resolved settings and the first prompt.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import reduce
@@ -18,6 +20,7 @@ from modebench.verifiers.registry import READINGS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
+MODEL_HELP = "hf/PATH-or-id, openai/NAME, recorded/FILE or mock/oracle|uniform|collapsed|random."
 
 
 def default_of(config: type, name: str) -> Any:
@@ -46,6 +49,29 @@ def levels(ctx: click.Context, param: click.Parameter, value: str | tuple[int, .
     return tuple(dict.fromkeys(map(int, pieces)))
 
 
+def shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Callback: i/n, checked where the tasks are known."""
+    if value is None:
+        return None
+    if not re.fullmatch(r"[0-9]+/[0-9]+", value, re.ASCII):
+        raise click.BadParameter(f"{value!r} is not i/n, such as 1/4", ctx, param)
+    first, _, count = value.partition("/")
+    return int(first), int(count)
+
+
+def json_object(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, Any] | None:
+    """Callback: a JSON object."""
+    if value is None:
+        return None
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"is not JSON ({error})", ctx, param) from None
+    if not isinstance(found, dict):
+        raise click.BadParameter(f"must be a JSON object, not {value}", ctx, param)
+    return found
+
+
 def _apply(options: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
     return lambda command: reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
@@ -68,6 +94,10 @@ selection_options = _apply(
         click.option("--limit", "-n", type=int, help="Tasks of each domain and level, from the first."),
         click.option(
             "--tasks", "file", type=PATH, help="A JSON Lines file of tasks instead of frozen splits.",
+        ),
+        click.option(
+            "--shard", metavar="i/n", callback=shard,
+            help="Every n-th task, from the i-th; modebench merge joins the n runs.",
         ),
     ]
 )  # fmt: skip
@@ -98,6 +128,10 @@ sampling_options = _apply(
         click.option(
             "--seed", type=int, default=default_of(EvalConfig, "seed"), show_default=True,
             help="Run seed; every sample's seed derives from it.",
+        ),
+        click.option(
+            "--seed-bits", type=int, default=default_of(EvalConfig, "seed_bits"), show_default=True,
+            help="Length of a sample's seed: 63, or 31 for a server that refuses more.",
         ),
         click.option(
             "--profile", type=click.Choice(PROFILES), default=default_of(EvalConfig, "profile"),
@@ -131,10 +165,41 @@ engine_options = _apply(
         click.option("--revision", help="Revision of a hub model."),
         click.option(
             "--chat-template/--no-chat-template", default=default_of(EngineOptions, "chat_template"),
-            show_default=True, help="Use the tokenizer's chat template.",
+            show_default=True, help="Use the chat template; of a server, the chat endpoint.",
         ),
         click.option("--batch-size", type=int, help="Prompts a batch  [default: chosen by the engine]"),
         click.option("--threads", type=int, help="CPU threads  [default: as they are]"),
+    ]
+)  # fmt: skip
+
+server_options = _apply(
+    [
+        click.option("--base-url", metavar="URL", help="Server of an openai/ model  [default: OpenAI's]"),
+        click.option(
+            "--api-key-env", metavar="NAME", default=default_of(EngineOptions, "api_key_env"),
+            show_default=True, help="Environment variable that holds the server's key.",
+        ),
+        click.option(
+            "--concurrency", type=int, default=default_of(EngineOptions, "concurrency"), show_default=True,
+            help="Requests in flight at most.",
+        ),
+        click.option(
+            "--samples-per-request", type=int, default=default_of(EngineOptions, "samples_per_request"),
+            show_default=True, help="Samples of one request; more than 1 share its seed.",
+        ),
+        click.option(
+            "--timeout", type=float, default=default_of(EngineOptions, "timeout"), show_default=True,
+            help="Seconds that a server may stay silent.",
+        ),
+        click.option(
+            "--retries", type=int, default=default_of(EngineOptions, "retries"), show_default=True,
+            help="Further tries of a request.",
+        ),
+        click.option(
+            "--extra-body", metavar="JSON", callback=json_object, help="Further fields of every request.",
+        ),
+        click.option("--price-in", type=click.FloatRange(0), help="Price of a million input tokens."),
+        click.option("--price-out", type=click.FloatRange(0), help="Price of a million output tokens."),
     ]
 )  # fmt: skip
 

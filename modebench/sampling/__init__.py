@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from modebench.sampling.base import Engine, EngineUnavailable
 
 __all__ = ["KINDS", "Engine", "EngineOptions", "EngineUnavailable", "load_engine", "parse_model"]
 
-KINDS = ("hf", "recorded", "mock")
+KINDS = ("hf", "openai", "recorded", "mock")
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How a local model is loaded.
+    """How a local model is loaded, or a server asked.
 
     Attributes:
         dtype: ``auto`` (as stored), ``float32``, ``bfloat16`` or ``float16``.
         device: ``auto`` (CUDA where there is one, else the CPU), or a torch device.
         revision: of a hub model.
-        chat_template: use the tokenizer's chat template where it has one.
+        chat_template: use the tokenizer's chat template where it has one; of a server, its chat endpoint,
+            else its completions endpoint, with the prompt as plain text.
         batch_size: prompts a batch; None lets the engine choose.
         threads: CPU threads of this process; None leaves them as they are.
+        base_url: of a server, up to and with ``/v1``; None for OpenAI's own.
+        api_key_env: name of the environment variable that holds a server's key.
+        concurrency: requests in flight at most.
+        samples_per_request: samples asked for in one request, with the seed of the first of them.
+        timeout: seconds that a server may stay silent.
+        retries: further tries of a request.
+        extra_body: further fields of every request.
+        price_in, price_out: price of a million input and output tokens; None where unknown.
     """
 
     dtype: str = "auto"
@@ -32,6 +43,15 @@ class EngineOptions:
     chat_template: bool = True
     batch_size: int | None = None
     threads: int | None = None
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    concurrency: int = 16
+    samples_per_request: int = 1
+    timeout: float = 300.0
+    retries: int = 8
+    extra_body: Mapping[str, Any] | None = None
+    price_in: float | None = None
+    price_out: float | None = None
 
 
 def parse_model(model: str) -> tuple[str, str]:
@@ -45,18 +65,19 @@ def parse_model(model: str) -> tuple[str, str]:
         close = get_close_matches(kind, KINDS, n=1)
         hint = f"did you mean {close[0]}/{name or 'NAME'}? " if close else ""
         raise EngineUnavailable(
-            f"unknown model string {model!r}; {hint}expected hf/PATH-or-id, recorded/FILE or "
-            "mock/oracle|uniform|collapsed|random"
+            f"unknown model string {model!r}; {hint}expected hf/PATH-or-id, openai/NAME, recorded/FILE "
+            "or mock/oracle|uniform|collapsed|random"
         )
     return kind, name
 
 
 def load_engine(model: str, options: EngineOptions | None = None) -> Engine:
-    """The engine of a model string, split at its first slash: ``hf/PATH-or-id``, ``recorded/FILE``,
-    ``mock/oracle`` and so on.
+    """The engine of a model string, split at its first slash: ``hf/PATH-or-id``, ``openai/NAME``,
+    ``recorded/FILE``, ``mock/oracle`` and so on.
 
     Raises:
-        EngineUnavailable: unknown kind, a missing extra, folder or file; one line with the cure.
+        EngineUnavailable: unknown kind, a missing extra, folder, file or server; one line with the cure.
+        UsageError: an option out of range.
     """
     options = options or EngineOptions()
     kind, name = parse_model(model)
@@ -68,6 +89,10 @@ def load_engine(model: str, options: EngineOptions | None = None) -> Engine:
         from modebench.sampling.recorded import RecordedEngine
 
         return RecordedEngine(Path(name))
+    if kind == "openai":
+        from modebench.sampling.openai_compatible import OpenAICompatibleEngine
+
+        return OpenAICompatibleEngine(name, options)
     from modebench.sampling.transformers import load_engine as load_transformers
 
     return load_transformers(

@@ -40,12 +40,16 @@ class Group:
     """All samples asked of one task: one prompt, one seed a sample.
 
     An engine that talks to a model uses `messages` and `seeds`; only mock engines look at `task`,
-    and nothing of `task.reference` ever leaves the process.
+    and nothing of `task.reference` ever leaves the process. `prefix` names the prefix that is part of the
+    messages, None in a run without prefixes, and `first` is the number of the first sample of this prompt
+    among all samples of the task.
     """
 
     task: Task
     messages: tuple[Message, ...]
     seeds: tuple[int, ...]
+    prefix: str | None = None
+    first: int = 0
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class ChatFormat:
             ValueError: the template refuses these messages (some know no system role).
         """
         if self.template is None:
-            return "\n\n".join(message["content"] for message in messages)
+            return plain_text(messages)
         try:
             text = self._tokenizer.apply_chat_template(
                 [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
@@ -87,6 +87,11 @@ class ChatFormat:
             # Such a prompt changes with the calendar.
             "template_reads_clock": "strftime_now" in self.template,
         }
+
+
+def plain_text(messages: Sequence[Message]) -> str:
+    """The prompt of a model without a chat: the contents, joined by blank lines."""
+    return "\n\n".join(message["content"] for message in messages)
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> str | None:

@@ -26,9 +26,9 @@ class RecordedEngine:
         if not path.is_file():
             raise EngineUnavailable(f"no file of responses at {path}")
         self.path = path
-        self._samples: dict[str, dict[int, Sample]] = {}
+        self._samples: dict[tuple[str, str | None], dict[int, Sample]] = {}
         for record in read_responses(path):
-            self._samples.setdefault(record.task_id, {})[record.sample] = Sample(
+            self._samples.setdefault((record.task_id, record.prefix), {})[record.sample] = Sample(
                 response=record.response,
                 finish_reason=record.finish_reason,
                 input_tokens=record.input_tokens,
@@ -44,10 +44,11 @@ class RecordedEngine:
         self, groups: Sequence[Group], settings: GenerationSettings
     ) -> Iterator[tuple[int, list[Sample]]]:
         for index, group in enumerate(groups):
-            known = self._samples.get(group.task.id, {})
-            places = range(len(group.seeds))
-            yield index, [known.get(place) or _missing(group.task.id, place) for place in places]
+            known = self._samples.get((group.task.id, group.prefix), {})
+            places = range(group.first, group.first + len(group.seeds))
+            yield index, [known.get(place) or _missing(group, place) for place in places]
 
 
-def _missing(task_id: str, sample: int) -> Sample:
-    return Sample("", "error", error=f"no recorded response number {sample} of {task_id}")
+def _missing(group: Group, sample: int) -> Sample:
+    prefix = "" if group.prefix is None else f" with prefix {group.prefix!r}"
+    return Sample("", "error", error=f"no recorded response number {sample} of {group.task.id}{prefix}")
