@@ -9,6 +9,7 @@ from typing import Any
 
 from modebench.domains import DOMAINS, get_domain
 from modebench.errors import InputError, SplitError, UsageError
+from modebench.probing import Prefix
 from modebench.sampling.base import GenerationSettings
 from modebench.tasks import Task, TaskSet, load_tasks, read_tasks
 from modebench.verifiers import Reading, check_task
@@ -106,6 +107,8 @@ class EvalConfig:
         step: training step of the model, part of every sample's seed.
         error_budget: share of failed samples above which a run has failed.
         seed_bits: length of a sample's seed; 31 for a server that refuses 63.
+        prefixes: texts that the tasks are asked with, beside once without; see `modebench.probing`.
+        prefix_control: ask once more without a prefix, to tell new modes from the luck of more samples.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -120,6 +123,8 @@ class EvalConfig:
     step: int = 0
     error_budget: float = 0.05
     seed_bits: int = 63
+    prefixes: tuple[Prefix, ...] = ()
+    prefix_control: bool = False
 
     def check(self) -> None:
         """Refuse what cannot give independent samples.
@@ -144,11 +149,21 @@ class EvalConfig:
             raise UsageError(f"--max-tokens must be at least 1, not {self.settings.max_tokens}")
         if self.seed_bits not in (31, 63):
             raise UsageError(f"--seed-bits must be 31 or 63, not {self.seed_bits}")
+        if self.prefix_control and not self.prefixes:
+            raise UsageError("--prefix-control goes with --prefixes FILE")
+        if self.prefixes and self.samples < 2:
+            raise UsageError(f"--prefixes needs at least 2 samples a prompt, not {self.samples}")
 
 
 def record_of(config: EvalConfig) -> dict[str, Any]:
-    """The configuration as JSON-ready values; the inverse of `config_of`."""
-    return asdict(config)
+    """The configuration as JSON-ready values; the inverse of `config_of`.
+
+    Only a run that has prefixes says anything of them.
+    """
+    record = asdict(config)
+    if not config.prefixes:
+        del record["prefixes"], record["prefix_control"]
+    return record
 
 
 def config_of(manifest: Mapping[str, Any]) -> EvalConfig:
@@ -161,6 +176,7 @@ def config_of(manifest: Mapping[str, Any]) -> EvalConfig:
     settings = dict(manifest["settings"])
     settings["stop"] = tuple(settings["stop"])
     plain = {name: manifest[name] for name in EvalConfig.__dataclass_fields__ if name in manifest}
+    plain["prefixes"] = tuple(Prefix(**entry) for entry in manifest.get("prefixes", ()))
     return EvalConfig(
         **plain | {"selection": Selection(**selection), "settings": GenerationSettings(**settings)}
     )

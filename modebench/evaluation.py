@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 from modebench.config import EvalConfig, config_of, record_of, tasks_of
 from modebench.errors import UsageError
 from modebench.grading import grade_run
+from modebench.probing import Ask, asks_of
 from modebench.prompts import build_messages, prompts_hash
 from modebench.provenance import versions
 from modebench.runs import RunFolder, write_atomically
 from modebench.samples import Run, run_document
-from modebench.sampling.base import Engine, Group, Sample
-from modebench.tasks import Task
+from modebench.sampling.base import Engine, Group, Message, Sample
+from modebench.tasks import TaskSet
 from modebench.verifiers import Reading
 
 Progress = Callable[[int, int], None]
@@ -36,13 +37,13 @@ def sample_seed(run_seed: int, step: int, task_id: str, sample: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def task_seeds(config: EvalConfig, task_id: str) -> list[int]:
-    """The seeds of a task's samples, all different: the leading `config.seed_bits` bits of `sample_seed`.
+def task_seeds(config: EvalConfig, task_id: str, count: int) -> list[int]:
+    """Seeds of a task's first samples, all different: the leading `config.seed_bits` bits of `sample_seed`.
 
     Two that coincide in these bits are told apart by counting up.
     """
     seeds: dict[int, None] = {}
-    for index in range(config.samples):
+    for index in range(count):
         seed = sample_seed(config.seed, config.step, task_id, index) >> 63 - config.seed_bits
         while seed in seeds:
             seed = (seed + 1) % (1 << config.seed_bits)
@@ -66,7 +67,7 @@ def create_run(
     """
     config.check()
     sets = config.selection.load()
-    prompts = [build_messages(task, config.profile, config.system) for tasks in sets for task in tasks]
+    prompts = [_messages(ask, config) for ask in _asks(sets, config)]
     return RunFolder.create(
         output,
         {
@@ -96,20 +97,19 @@ def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -
         UsageError: another process writes to the run; an engine returned a wrong number of samples.
     """
     config = config_of(run.manifest)
-    tasks = [task for tasks in tasks_of(run.manifest) for task in tasks]
-    full = (1 << config.samples) - 1
-    total = len(tasks) * config.samples
+    asks = _asks(tasks_of(run.manifest), config)
+    total = len(asks) * config.samples
     with run.append() as writer:
         done = run.recorded()
         written = sum(mask.bit_count() for mask in done.values())
         if progress:
             progress(written, total)
         size = run.manifest["groups_per_batch"]
-        for batch in _batches(tasks, size):
-            if all(done.get(task.id, 0) == full for task in batch):
+        for batch in _batches(asks, size):
+            if not any(_missing(ask, config, done.get(ask.task.id, 0)) for ask in batch):
                 continue
             # Only a server is asked for parts of groups: a local model's batches stay as they were.
-            asked = [_ask(task, config, 0 if size else done.get(task.id, 0)) for task in batch]
+            asked = [_request(ask, config, 0 if size else done.get(ask.task.id, 0)) for ask in batch]
             asked = [request for request in asked if request.indices]
             for place, samples in engine.generate([request.group for request in asked], config.settings):
                 records = _records(asked[place], samples, done.get(asked[place].group.task.id, 0))
@@ -120,29 +120,50 @@ def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -
     return total - written
 
 
-def _batches(tasks: Sequence[Task], size: int | None) -> Iterator[Sequence[Task]]:
-    for start in range(0, len(tasks), size or len(tasks)):
-        yield tasks[start : start + size] if size else tasks
+def samples_asked(run: RunFolder) -> int:
+    """How many samples the run consists of when it is complete."""
+    config = config_of(run.manifest)
+    return len(_asks(tasks_of(run.manifest), config)) * config.samples
+
+
+def _asks(sets: Iterable[TaskSet], config: EvalConfig) -> list[Ask]:
+    tasks = (task for tasks in sets for task in tasks)
+    return asks_of(tasks, config.samples, config.prefixes, config.prefix_control)
+
+
+def _messages(ask: Ask, config: EvalConfig) -> tuple[Message, ...]:
+    return build_messages(ask.task, config.profile, config.system, ask.text)
+
+
+def _missing(ask: Ask, config: EvalConfig, done: int) -> tuple[int, ...]:
+    """The samples of a prompt, numbered within its task, whose bits are not set in `done`."""
+    return tuple(n for n in range(ask.first, ask.first + config.samples) if not done >> n & 1)
+
+
+def _batches(asks: Sequence[Ask], size: int | None) -> Iterator[Sequence[Ask]]:
+    for start in range(0, len(asks), size or len(asks)):
+        yield asks[start : start + size] if size else asks
 
 
 class _Request(NamedTuple):
-    """What is asked of one task, and which of its samples that gives."""
+    """What is asked of one prompt, and which samples of its task that gives."""
 
     group: Group
     indices: tuple[int, ...]
 
 
-def _ask(task: Task, config: EvalConfig, done: int) -> _Request:
-    """The samples of a task whose bits are not set in `done`."""
-    seeds = task_seeds(config, task.id)
-    indices = tuple(index for index in range(config.samples) if not done >> index & 1)
-    messages = build_messages(task, config.profile, config.system)
-    return _Request(Group(task, messages, tuple(seeds[index] for index in indices)), indices)
+def _request(ask: Ask, config: EvalConfig, done: int) -> _Request:
+    """The missing samples of a prompt."""
+    seeds = task_seeds(config, ask.task.id, ask.first + config.samples)
+    indices = _missing(ask, config, done)
+    wanted = tuple(seeds[index] for index in indices)
+    return _Request(Group(ask.task, _messages(ask, config), wanted, ask.prefix, ask.first), indices)
 
 
 def _records(request: _Request, samples: Sequence[Sample], done: int) -> list[dict[str, Any]]:
     """Response lines of a group, without those recorded before."""
     task, seeds = request.group.task, request.group.seeds
+    prefix = {} if request.group.prefix is None else {"prefix": request.group.prefix}
     if len(samples) != len(seeds):
         raise UsageError(f"the engine returned {len(samples)} samples of {task.id}, asked were {len(seeds)}")
     return [
@@ -153,6 +174,7 @@ def _records(request: _Request, samples: Sequence[Sample], done: int) -> list[di
             "split": task.split,
             "sample": index,
             "group": 0,
+            **prefix,
             "seed": seed,
             **asdict(sample),
         }
@@ -212,7 +234,6 @@ def finish(run: RunFolder, engine: Engine, progress: Progress | None = None) -> 
     except BaseException as error:
         run.update(status="cancelled" if isinstance(error, KeyboardInterrupt) else "error")
         raise
-    asked = sum(entry["count"] for entry in run.manifest["task_sets"]) * run.manifest["samples"]
-    over = missing > run.manifest["error_budget"] * asked
+    over = missing > run.manifest["error_budget"] * samples_asked(run)
     run.update(status="error" if over else "success", missing=missing)
     return missing

@@ -14,13 +14,16 @@ PROFILES = ("direct", "plain")
 """``direct``: the domain's one-sentence system message, then the problem. ``plain``: the problem alone."""
 
 
-def build_messages(task: Task, profile: str = "direct", system: str | None = None) -> tuple[Message, ...]:
+def build_messages(
+    task: Task, profile: str = "direct", system: str | None = None, prefix: str = ""
+) -> tuple[Message, ...]:
     """The chat of a task; nothing of its reference is in it.
 
     Args:
         task: the task.
         profile: one of `PROFILES`.
         system: replaces the profile's system message; an empty text leaves it out.
+        prefix: text before the problem, in the same message, with a blank line between.
 
     Raises:
         ValueError: unknown profile.
@@ -29,7 +32,7 @@ def build_messages(task: Task, profile: str = "direct", system: str | None = Non
         raise ValueError(f"unknown prompt profile {profile!r}; profiles: {', '.join(PROFILES)}")
     if system is None:
         system = get_domain(task.domain).system(task.level) if profile == "direct" else ""
-    user = Message(role="user", content=task.problem)
+    user = Message(role="user", content=f"{prefix}\n\n{task.problem}" if prefix else task.problem)
     return (Message(role="system", content=system), user) if system else (user,)
 
 

@@ -30,6 +30,7 @@ class ResponseRecord:
         task_id: the task it answers.
         sample: its place among the responses to that task.
         response: the text; empty where there is an error.
+        prefix: name of the prefix that it was asked with; None where the line has none.
         task: ``domain``, ``level`` and ``answer`` when the line states them, else None.
         finish_reason, input_tokens, output_tokens, reasoning, error: as in `modebench.sampling.base.Sample`.
     """
@@ -38,6 +39,7 @@ class ResponseRecord:
     task_id: str
     sample: int
     response: str
+    prefix: str | None = None
     task: Mapping[str, Any] | None = None
     finish_reason: FinishReason = "unknown"
     input_tokens: int | None = None
@@ -130,6 +132,7 @@ def _record(
         task_id=task_id,
         sample=sample,
         response=response,
+        prefix=entry.get("prefix"),
         task=task,
         finish_reason=cast(FinishReason, reason) if reason in get_args(FinishReason) else "unknown",
         input_tokens=entry.get("input_tokens"),
