@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from modebench.chance import grade_chance
 from modebench.config import EvalConfig, config_of, record_of, tasks_of
 from modebench.errors import UsageError
 from modebench.grading import grade_run
@@ -184,9 +185,11 @@ def _records(request: _Request, samples: Sequence[Sample], done: int) -> list[di
 
 
 def grade(run: RunFolder, reading: Reading | None = None) -> Path:
-    """Judge the recorded responses of a run; returns the file of verdicts."""
+    """Judge the recorded responses of a run, and count what chance does; returns the file of verdicts."""
     tasks = [task for tasks in tasks_of(run.manifest) for task in tasks]
-    return grade_run(run, tasks, reading or run.manifest["reading"])
+    verdicts = grade_run(run, tasks, reading or run.manifest["reading"])
+    grade_chance(run, tasks, reading or run.manifest["reading"])
+    return verdicts
 
 
 def summarize_run(run: RunFolder, reading: Reading | None = None) -> dict[str, Any]:

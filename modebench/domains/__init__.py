@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, cast
 
-from modebench.domains.base import Domain
+from modebench.domains.base import CountedDomain, Domain
 from modebench.verifiers.registry import ALIASES, DOMAINS
 
 if TYPE_CHECKING:  # the type checker holds every module against the protocol here
@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the type checker holds every module against the protocol he
     import modebench.domains.python_factors as python_factors
 
     _CHECKED: tuple[Domain, ...] = (graph_coloring, countdown, python_factors, mathir, pantry_plan)
+    _COUNTED: tuple[CountedDomain, ...] = (graph_coloring, countdown, python_factors, mathir, pantry_plan)
 
 ENTRY_POINTS = "modebench.domains"
 

@@ -3,13 +3,13 @@
 A domain is a module (or any object) with these names; a third-party one is published under the
 entry point group ``modebench.domains``. Domain modules keep the same sections in the same order:
 law (`law`, `law_size`, `generate`, `identity`), prompt (`problem`, `system`), modes (`count_modes`,
-`solutions`), chance (`random_answer`).
+`solutions`), chance (`random_answer`, and where answers can be counted `answer_space` and `constants`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from modebench.laws import Cell
@@ -30,6 +30,32 @@ class Solution(NamedTuple):
 
     mode: str
     answer: str
+
+
+class AnswerSpace(NamedTuple):
+    """The well-formed answers to a task, those that `Domain.random_answer` draws from with equal chances.
+
+    Attributes:
+        size: how many there are.
+        right: of how many modes how many answers are right: {answers of a mode: number of such modes},
+            modes being those of the `published` reading.
+    """
+
+    size: int
+    right: Mapping[int, int]
+
+
+class Constants(NamedTuple):
+    """Right answers to a task that may be right on other tasks of its cell too.
+
+    Attributes:
+        answers: full replies, told apart by their text.
+        complete: whether the answer of the space that is right on the most tasks of any set is always among
+            those listed for the tasks on which it is right.
+    """
+
+    answers: Iterable[str]
+    complete: bool
 
 
 class Domain(Protocol):
@@ -74,6 +100,19 @@ class Domain(Protocol):
 
     def random_answer(self, rng: random.Random, reference: Reference, level: int) -> str:
         """A uniform well-formed answer, drawn without looking at what makes it correct."""
+
+
+class CountedDomain(Protocol):
+    """What a domain whose answers can be counted offers besides; chance rows use it where it is there."""
+
+    def answer_space(self, reference: Reference, level: int, modes: int) -> AnswerSpace | None:
+        """How many well-formed answers there are and how many are right; None where that isn't counted.
+
+        `modes` is what `count_modes` gives, which a task knows.
+        """
+
+    def constants(self, reference: Reference, level: int) -> Constants | None:
+        """Candidates for one answer to many tasks; None where the listed solutions are the best known."""
 
 
 def find_law(laws: Mapping[int, L], level: int, domain: str) -> L:

@@ -10,10 +10,10 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any, NamedTuple
 
-from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.domains.base import BOXED_SYSTEM, AnswerSpace, Constants, Reference, Solution, find_law
 from modebench.laws import Cell
 from modebench.laws import countdown as higher
 
@@ -244,3 +244,27 @@ def listed(mode: str) -> bool:
 def random_answer(rng: random.Random, reference: Reference, level: int) -> str:
     """Uniform over the distinct expressions without unary signs that use each number once."""
     return f"\\boxed{{{rng.choice(_stored(_numbers(reference))).text}}}"
+
+
+def answer_space(reference: Reference, level: int, modes: int) -> AnswerSpace:
+    """The distinct expressions without unary signs that use each number once; each mode is one of them."""
+    numbers = _numbers(reference)
+    return AnswerSpace(_count_expressions(numbers), {1: modes})
+
+
+@lru_cache(maxsize=4096)
+def _count_expressions(numbers: Numbers) -> int:
+    """The length of `_expressions`, without building them."""
+    if len(numbers) == 1:
+        return 1
+    total = 0
+    for left, right in _splits(numbers):
+        p, q = _count_expressions(left), _count_expressions(right)
+        # Sums and products of equal halves are unordered pairs; differences and quotients are ordered ones.
+        total += p * (p + 1) + 2 * p * p if left == right else 6 * p * q
+    return total
+
+
+def constants(reference: Reference, level: int) -> Constants:
+    """One solution stands for all: each is right exactly on the tasks with these numbers and this target."""
+    return Constants((solution.answer for solution in islice(solutions(reference, level), 1)), complete=True)

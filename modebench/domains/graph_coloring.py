@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.domains.base import BOXED_SYSTEM, AnswerSpace, Constants, Reference, Solution, find_law
 from modebench.laws import Cell
 from modebench.laws import graph_coloring as higher
 
@@ -191,5 +191,19 @@ def listed(mode: str) -> bool:
 
 def random_answer(rng: random.Random, reference: Reference, level: int) -> str:
     """Uniform over the 3^h strings of h digits, h the number of hidden vertices."""
-    digits = _partial(reference).count(None) or reference["n"]
-    return f"\\boxed{{{''.join(rng.choices('123', k=digits))}}}"
+    return f"\\boxed{{{''.join(rng.choices('123', k=_digits(reference)))}}}"
+
+
+def _digits(reference: Reference) -> int:
+    """Digits of an answer: the hidden vertices, or all of them where none is hidden."""
+    return _partial(reference).count(None) or int(reference["n"])
+
+
+def answer_space(reference: Reference, level: int, modes: int) -> AnswerSpace:
+    """The 3^h fills; every completion is one of them."""
+    return AnswerSpace(3 ** _digits(reference), {1: modes})
+
+
+def constants(reference: Reference, level: int) -> Constants:
+    """All right fills."""
+    return Constants((solution.answer for solution in solutions(reference, level)), complete=True)

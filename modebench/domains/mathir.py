@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import factorial
 from typing import Any, NamedTuple
 
-from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.domains.base import BOXED_SYSTEM, AnswerSpace, Constants, Reference, Solution, find_law
 from modebench.laws import Cell
 from modebench.laws import mathir as higher
 from modebench.laws.mathir import FAMILIES, Family
-from modebench.verifiers.mathir import State, compile_reference
+from modebench.verifiers.mathir import Spec, State, compile_reference
 
 name: str = "mathir"
 aliases: tuple[str, ...] = ()
@@ -205,24 +208,76 @@ def count_modes(reference: Reference, level: int) -> int:
 
 def solutions(reference: Reference, level: int) -> Iterator[Solution]:
     """Every equation sequence once, fewer commands first, then in the order of the letters."""
+    found = set()
+    for mode, answer in _right_answers(reference, level):
+        if mode not in found:
+            found.add(mode)
+            yield Solution(mode, answer)
+
+
+def _right_answers(reference: Reference, level: int) -> list[Solution]:
+    """Every letter sequence that solves the equation, in the order of `solutions`."""
     if reference["verifier"] != "mathir_action_menu":
         raise ValueError("reference.verifier: only menus have a finite list of modes")
-    task = compile_reference(reference, level)
-    found = set()
-    paths: list[tuple[tuple[str, ...], tuple[State, ...]]] = [((), (task.start,))]
+    menu = _menu(compile_reference(reference, level), reference)
+    place = {letter: number for number, letter in enumerate(reference["actions"])}
+    found = [([menu.letters[command] for command in path], mode) for path, mode in _right_paths(menu)]
+    found.sort(key=lambda pair: (len(pair[0]), [place[letter] for letter in pair[0]]))
+    return [Solution(mode, _reply(letters)) for letters, mode in found]
+
+
+@dataclass(frozen=True)
+class _Menu:
+    """A task up to the order of its commands and the values of its symbols.
+
+    Equal menus have the same right paths: the values only decide which commands are refused for a zero,
+    and such a refusal, checked first, shows at the initial equation as at any other.
+
+    Attributes:
+        sides: the initial equation.
+        commands: the commands in alphabetical order.
+        refused: why each is refused at the initial equation, or nothing.
+        max_steps: most commands of an answer.
+        task: one task of this menu.
+        letters: its letter of each command.
+    """
+
+    sides: tuple[str, str]
+    commands: tuple[str, ...]
+    refused: tuple[str, ...]
+    max_steps: int
+    task: Spec = field(compare=False)
+    letters: tuple[str, ...] = field(compare=False)
+
+
+def _menu(task: Spec, reference: Reference) -> _Menu:
+    commands = sorted((_bare(command), letter) for letter, command in reference["actions"].items())
+    letters = tuple(letter for _, letter in commands)
+    first = [task.move(task.start, letter) for letter in letters]
+    return _Menu(
+        sides=(_bare(reference["initial_lhs"]), _bare(reference["initial_rhs"])),
+        commands=tuple(command for command, _ in commands),
+        refused=tuple(moved if isinstance(moved, str) else "" for moved in first),
+        max_steps=task.max_steps,
+        task=task,
+        letters=letters,
+    )
+
+
+@lru_cache(maxsize=256)
+def _right_paths(menu: _Menu) -> list[tuple[tuple[int, ...], str]]:
+    """Every sequence of commands, as their numbers in the menu, that solves the equation; with its mode."""
+    task, right = menu.task, []
+    paths: list[tuple[tuple[int, ...], tuple[State, ...]]] = [((), (task.start,))]
     for _ in range(task.max_steps):
         paths = [
-            ((*letters, letter), (*states, state))
-            for letters, states in paths
-            for letter in task.actions
+            ((*path, command), (*states, state))
+            for path, states in paths
+            for command, letter in enumerate(menu.letters)
             if (state := task.step(states[-1], letter)) is not None and state not in states
         ]
-        for letters, states in paths:
-            if task.solved(states[-1]):
-                mode = task.key(states[1:])
-                if mode not in found:
-                    found.add(mode)
-                    yield Solution(mode, _reply(letters))
+        right += [(path, task.key(states[1:])) for path, states in paths if task.solved(states[-1])]
+    return right
 
 
 def _reply(letters: Sequence[str]) -> str:
@@ -243,3 +298,16 @@ def random_answer(rng: random.Random, reference: Reference, level: int) -> str:
     lengths = range(1, reference.get("max_steps", 4) + 1)
     [length] = rng.choices(lengths, weights=[len(letters) ** length for length in lengths])
     return _reply(rng.choices(letters, k=length))
+
+
+def answer_space(reference: Reference, level: int, modes: int) -> AnswerSpace:
+    """The letter sequences of every allowed length; several of them can pass through the same equations."""
+    lengths = range(1, reference.get("max_steps", 4) + 1)
+    size = sum(len(reference["actions"]) ** length for length in lengths)
+    answers = Counter(mode for mode, _ in _right_answers(reference, level))
+    return AnswerSpace(size, Counter(answers.values()))
+
+
+def constants(reference: Reference, level: int) -> Constants:
+    """All right letter sequences."""
+    return Constants([answer for _, answer in _right_answers(reference, level)], complete=True)

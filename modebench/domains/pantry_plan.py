@@ -14,7 +14,7 @@ from itertools import combinations
 from math import lcm
 from typing import Any, NamedTuple
 
-from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.domains.base import BOXED_SYSTEM, AnswerSpace, Constants, Reference, Solution, find_law
 from modebench.laws import Cell
 from modebench.laws import pantry_plan as higher
 from modebench.laws.pantry_menu import ALLERGENS, FAMILIES, PLAN_SIZES, bounds, grid
@@ -315,16 +315,29 @@ def listed(mode: str) -> bool:
 
 
 def random_answer(rng: random.Random, reference: Reference, level: int) -> str:
-    """Uniform over the masks with an allowed number of ones; above level 1, quantities for them.
+    """Uniform over the 2^6 masks at level 1; above it a plan.
 
     There the number of ingredients, which ones, and each quantity on its grid are uniform in turn;
     forbidden ingredients are not left out.
     """
     find_law(TEXTS, level, name)
     rows = reference["ingredients"]
+    if level == 1:
+        return "".join(rng.choices("01", k=len(rows)))
     sizes = range(reference["min_ingredients"], reference["max_ingredients"] + 1)
+    chosen = rng.sample(rows, rng.choice(sizes))
+    return _box({row["id"]: rng.choice(grid(row)) for row in chosen})
+
+
+def answer_space(reference: Reference, level: int, modes: int) -> AnswerSpace | None:
+    """The 2^6 masks at level 1; plans of higher levels aren't counted."""
     if level > 1:
-        chosen = rng.sample(rows, rng.choice(sizes))
-        return _box({row["id"]: rng.choice(grid(row)) for row in chosen})
-    positions = range(len(rows))
-    return _mask(len(rows), rng.choice([s for k in sizes for s in combinations(positions, k)]))
+        return None
+    return AnswerSpace(2 ** len(reference["ingredients"]), {1: modes})
+
+
+def constants(reference: Reference, level: int) -> Constants | None:
+    """All right masks at level 1."""
+    if level > 1:
+        return None
+    return Constants((solution.answer for solution in solutions(reference, level)), complete=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple
 
-from modebench.domains.base import BOXED_SYSTEM, Reference, Solution, find_law
+from modebench.domains.base import BOXED_SYSTEM, AnswerSpace, Constants, Reference, Solution, find_law
 from modebench.laws import Cell
 from modebench.laws import python_factors as higher
 
@@ -162,3 +163,23 @@ def random_answer(rng: random.Random, reference: Reference, level: int) -> str:
     """A dispatch on the input whose output for a case v is uniform over 2 to v-1."""
     cases = reference["cases"]
     return _dispatch(cases, [rng.randint(2, value - 1) for value in cases])
+
+
+def answer_space(reference: Reference, level: int, modes: int) -> AnswerSpace:
+    """The tables with an output of 2 to v-1 for each case v; every mode is one of them."""
+    size = math.prod(value - 2 for value in reference["cases"])
+    return AnswerSpace(size, {1: modes})
+
+
+def constants(reference: Reference, level: int) -> Constants:
+    """The smallest prime factor: right on every task whose inputs have one in `_PRIMES`.
+
+    Functions can't be listed, so a better constant may exist.
+    """
+    right = all(any(value % p == 0 and p < value for p in _PRIMES) for value in reference["cases"])
+    return Constants([f"\\boxed{{lambda n: {_SMALLEST_PRIME}}}"] if right else [], complete=False)
+
+
+# As many as fit into 64 syntax nodes.
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+_SMALLEST_PRIME = reduce(lambda rest, p: f"({rest}) if n%{p} else {p}", _PRIMES[-2::-1], str(_PRIMES[-1]))

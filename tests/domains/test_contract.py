@@ -25,6 +25,8 @@ SECTIONS = [
     "count_modes",
     "solutions",
     "random_answer",
+    "answer_space",
+    "constants",
 ]
 seeds = st.integers(0, 2**64 - 1)
 every_domain = pytest.mark.parametrize("name", DOMAINS)
