@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("modebench", "tests", "pyproject.toml", "README.md")
+COPIED = ("modebench", "tests", "docs", "pyproject.toml", "README.md")
 
 
 class Mutation(NamedTuple):
