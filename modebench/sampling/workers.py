@@ -41,6 +41,7 @@ def in_threads(
             try:
                 results.put((index, work(job)))
             except BaseException as error:
+                waiting.clear()
                 results.put(error)
 
     for _ in range(min(threads, len(jobs))):
