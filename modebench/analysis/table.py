@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -12,7 +13,7 @@ from modebench.analysis.metrics import ELIGIBLE_ONLY
 from modebench.analysis.summary import summary_document, tidy
 
 DASH = "–"
-FORMATS = ("text", "markdown", "latex", "csv", "json")
+FORMATS = ("text", "markdown", "latex", "html", "csv", "json")
 _SIZE = "prompts×samples"
 _TITLES = {
     "pcmd": "PCMD",
@@ -26,6 +27,12 @@ _TITLES = {
 }
 _PERCENT = ("malformed_rate", "truncated_rate", "error_rate", "duplicate_rate")
 _WITH_LIMITS = ("accuracy", "pcmd")
+_INDENT = "  "
+_CHANCE_TITLES = {
+    "shuffled": "own answers shuffled",
+    "uniform": "uniform answers",
+    "best_constant": "best constant answer",
+}
 # Keys of a cell that say how much was measured, not which cell it is.
 _HEAD = ("split", "prompts", "prompts_without_samples", "samples_per_prompt")
 
@@ -35,7 +42,7 @@ class Grid(NamedTuple):
 
     Attributes:
         header: column titles.
-        rows: one list of texts a cell.
+        rows: one list of texts a cell, its chance rows below it.
         overall: the row of means of the cells; None when there is one cell or none.
         notes: lines that belong under the table.
         left: which columns are set flush left, those that name the cell.
@@ -48,8 +55,10 @@ class Grid(NamedTuple):
     left: list[bool]
 
 
-def format_table(doc_or_df: Mapping[str, Any] | pd.DataFrame, columns: Sequence[str] | None = None) -> str:
-    """The plain-text table: one row a cell, and under it what it rests on.
+def format_table(
+    doc_or_df: Mapping[str, Any] | pd.DataFrame, columns: Sequence[str] | None = None, chance: bool = True
+) -> str:
+    """The plain-text table: one row a cell, its chance rows indented below, and at the end what it rests on.
 
     Args:
         doc_or_df: a summary document (`summary_document`), a tidy summary (`summarize`), or a long table of
@@ -58,6 +67,7 @@ def format_table(doc_or_df: Mapping[str, Any] | pd.DataFrame, columns: Sequence[
             By default the cell's keys, size, accuracy, pass@8 and modes@8 (the largest k at hand where no
             cell reaches 8), PCMD with its eligible prompts, effective modes, coverage, and the rates of
             malformed, truncated, failed and repeated samples.
+        chance: with the chance rows that are defined.
 
     Returns:
         lines joined by newlines, without a final one. A dash stands where a value is undefined, a star
@@ -66,7 +76,7 @@ def format_table(doc_or_df: Mapping[str, Any] | pd.DataFrame, columns: Sequence[
     Raises:
         ValueError: a column that no cell has.
     """
-    grid = _grid(_document(doc_or_df), columns)
+    grid = _grid(_document(doc_or_df), columns, chance)
     body = [*grid.rows, *([grid.overall] if grid.overall else [])]
     widths = [max(map(len, column)) for column in zip(grid.header, *body, strict=True)]
     rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
@@ -85,26 +95,33 @@ def format_table(doc_or_df: Mapping[str, Any] | pd.DataFrame, columns: Sequence[
 
 
 def render(
-    doc: Mapping[str, Any] | pd.DataFrame, format: str = "text", columns: Sequence[str] | None = None
+    doc: Mapping[str, Any] | pd.DataFrame,
+    format: str = "text",
+    columns: Sequence[str] | None = None,
+    chance: bool = True,
 ) -> str:
     """A summary in one of the formats `FORMATS`.
 
     Args:
         doc: as in `format_table`.
-        format: ``text``, ``markdown``, ``latex`` (needs the booktabs package), ``csv`` (one row a cell and
-            metric, full precision) or ``json`` (the document itself).
+        format: ``text``, ``markdown``, ``latex`` (needs the booktabs package), ``html`` (the table, and the
+            notes without the warnings), ``csv`` (one row a cell and metric, full precision) or ``json`` (the
+            document itself).
         columns: as in `format_table`; ignored by csv and json, which are complete.
+        chance: likewise.
 
     Raises:
         ValueError: another format, or an unknown column.
     """
     document = _document(doc)
     if format == "text":
-        return format_table(document, columns)
+        return format_table(document, columns, chance)
     if format == "markdown":
-        return _markdown(_grid(document, columns))
+        return _markdown(_grid(document, columns, chance))
     if format == "latex":
-        return _latex(_grid(document, columns))
+        return _latex(_grid(document, columns, chance))
+    if format == "html":
+        return _html(_grid({**document, "warnings": ()}, columns))
     if format == "csv":
         return str(tidy(document["cells"], document.get("min_eligible", 30)).to_csv(index=False))
     if format == "json":
@@ -128,24 +145,43 @@ def _cells_of(table: pd.DataFrame) -> list[dict[str, Any]]:
     for row in clean.to_dict("records"):
         name = tuple(row[k] for k in keys)
         cell = cells.setdefault(name, {k: row[k] for k in keys})
-        cell[row["metric"]] = {k: row[k] for k in ("value", "low", "high", "n", "reportable")}
+        numbers = {k: row[k] for k in ("value", "low", "high", "n", "reportable")}
+        *beside, metric = str(row["metric"]).split(".")
+        home = cell.setdefault("chance", {}).setdefault(beside[1], {}) if beside else cell
+        home[metric] = numbers
     return list(cells.values())
 
 
-def _grid(document: Mapping[str, Any], columns: Sequence[str] | None) -> Grid:
+def _grid(document: Mapping[str, Any], columns: Sequence[str] | None, chance: bool) -> Grid:
     cells = document["cells"]
     chosen = list(columns) if columns is not None else _default_columns(cells)
     known = {_SIZE}.union(*cells) if cells else set(chosen)
     unknown = [c for c in chosen if c not in known]
     if unknown:
         raise ValueError(f"no cell has {unknown}; it has {sorted(known)}")
-    rows = [[_text(cell, column) for column in chosen] for cell in cells]
+    left = [bool(cells) and isinstance(cells[0].get(c), str | int | None) and c != _SIZE for c in chosen]
+    rows = []
+    for cell in cells:
+        rows.append([_text(cell, column) for column in chosen])
+        if chance and left and left[0]:
+            rows += _chance_rows(cell.get("chance", {}), chosen)
     overall = None
     if len(cells) > 1 and document.get("overall"):
         overall = [_text(document["overall"], c) for c in chosen]
         overall[0] = overall[0] or "mean of cells"
-    left = [bool(cells) and isinstance(cells[0].get(c), str | int | None) and c != _SIZE for c in chosen]
-    return Grid([_title(c) for c in chosen], rows, overall, _notes(document, chosen), left)
+    notes = _notes(document, chosen, chance and len(rows) > len(cells))
+    return Grid([_title(c) for c in chosen], rows, overall, notes, left)
+
+
+def _chance_rows(chance: Mapping[str, Any], columns: Sequence[str]) -> list[list[str]]:
+    """The chance rows of a cell that define any of the columns; the first column holds their titles."""
+    rows = []
+    for name, metrics in chance.items():
+        sign = "≥" if metrics.get("bound") == "lower" else ""
+        texts = [sign + _formatted(c, metrics[c]["value"]) if _defined(metrics, c) else "" for c in columns]
+        if any(texts):
+            rows.append([_INDENT + _CHANCE_TITLES[name], *texts[1:]])
+    return rows
 
 
 def _default_columns(cells: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -206,7 +242,7 @@ def _formatted(column: str, value: float) -> str:
     return f"{value:.2f}" if column in ("effective_modes", "chao1") or value >= 10 else f"{value:.3f}"
 
 
-def _notes(document: Mapping[str, Any], chosen: Sequence[str]) -> list[str]:
+def _notes(document: Mapping[str, Any], chosen: Sequence[str], chance: bool) -> list[str]:
     """What the numbers rest on, what the signs mean, then the warnings."""
     rests = [f"{name}: {document[name]}" for name in ("reading", "profile") if document.get(name)]
     level = document.get("interval")
@@ -220,6 +256,8 @@ def _notes(document: Mapping[str, Any], chosen: Sequence[str]) -> list[str]:
     if set(chosen) & set(ELIGIBLE_ONLY):
         signs.append("(n): eligible prompts, those with two correct samples, on which PCMD rests")
         signs.append(f"*: fewer than {document.get('min_eligible', 30)} of them, not reportable")
+    if chance:
+        signs.append("indented: what can be had without reading the task")
     lines = ["; ".join(part) for part in (rests, signs) if part]
     return lines + _grouped_warnings(document.get("warnings", ()))
 
@@ -239,7 +277,7 @@ def _markdown(grid: Grid) -> str:
     sides = ["---" if left else "---:" for left in grid.left]
     body = [*grid.rows, *([grid.overall] if grid.overall else [])]
     lines = [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        "| " + " | ".join(cell.replace("|", "\\|").replace(_INDENT, "&emsp;") for cell in row) + " |"
         for row in [grid.header, sides, *body]
     ]
     return "\n".join([*lines, "", *(note.replace("*:", "\\*:") + "  " for note in grid.notes)]).rstrip()
@@ -264,7 +302,24 @@ def _latex(grid: Grid) -> str:
     return "\n".join([*lines, *(f"% {note}" for note in grid.notes)])
 
 
+def _html(grid: Grid) -> str:
+    def line(row: Sequence[str], kind: str = "", tag: str = "td") -> str:
+        cells = (
+            f"<{tag}{' class=left' if left else ''}>{escape(text)}</{tag}>"
+            for text, left in zip(row, grid.left, strict=True)
+        )
+        return f"<tr{kind}>{''.join(cells)}</tr>"
+
+    lines = [line(grid.header, tag="th"), *map(line, grid.rows)]
+    if grid.overall:
+        lines.append(line(grid.overall, " class=overall"))
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in grid.notes)
+    return f'<div class="scroll"><table>{"".join(lines)}</table></div>{notes}'
+
+
 def _latex_text(text: str) -> str:
     signs = {"\\": r"\textbackslash{}", "×": r"$\times$", DASH: "--", "~": r"\textasciitilde{}"}
+    signs |= {"≥": r"$\geq$"}
     signs |= {"^": r"\textasciicircum{}"} | {sign: "\\" + sign for sign in "&%$#_{}"}
-    return "".join(signs.get(letter, letter) for letter in text)
+    indent = r"\quad " if text.startswith(_INDENT) else ""
+    return indent + "".join(signs.get(letter, letter) for letter in text.removeprefix(_INDENT))

@@ -1,0 +1,156 @@
+"""The figures of a report: which ones a set of samples calls for, as SVG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+
+from modebench.analysis import plots
+
+_WIDTH, _HEIGHT = 3.6, 3.0
+_MOST_COLUMNS = 3
+
+
+class Figure(NamedTuple):
+    """A picture.
+
+    Attributes:
+        title: what it shows.
+        caption: how to read it.
+        svg: the picture, the same bytes for the same numbers.
+    """
+
+    title: str
+    caption: str
+    svg: bytes
+
+
+def report_figures(samples: pd.DataFrame, summary: pd.DataFrame) -> list[Figure]:
+    """The figures that these samples call for, a panel a domain and level.
+
+    pass@k, modes@k and the accuracy–diversity plane always; the collapse curve where runs differ in their
+    step, the frontier where they differ in their temperature; modes before and after where there are two
+    runs.
+
+    Args:
+        samples: long table, with the column run where there are several.
+        summary: the tidy table of its summary document, by domain, level and what tells the runs apart.
+    """
+    varying = [
+        name
+        for name in ("model", "arm", "seed", "step", "temperature", "prefix")
+        if name in summary and summary[name].nunique(dropna=False) > 1
+    ]
+    panels = _Panels(summary)
+    ends = _ends(summary)
+    figures = [
+        panels.figure(
+            "pass@k",
+            "The chance that k attempts hold a correct one, unbiased; bands are intervals over prompts.",
+            lambda part, ax: plots.k_curves(part, ax, metric="pass@k", by=varying),
+            ends,
+        ),
+        panels.figure(
+            "modes@k",
+            "Distinct correct modes expected in k attempts; a curve that flattens early has few modes.",
+            lambda part, ax: plots.k_curves(part, ax, metric="modes@k", by=varying),
+            ends,
+        ),
+        panels.figure(
+            "Accuracy and diversity",
+            "Right is more accurate, up is more diverse (PCMD: do two correct answers differ?).",
+            lambda part, ax: plots.accuracy_diversity(part, ax, by=varying),
+            ends,
+        ),
+    ]
+    if "step" in varying:
+        others = [name for name in varying if name != "step"]
+        caption = "PCMD (solid) and accuracy (dashed) over training; PCMD falling is collapse."
+        figures.append(
+            panels.figure(
+                "Collapse curve", caption, lambda part, ax: plots.collapse_curve(part, ax, by=others), summary
+            )
+        )
+    if "temperature" in varying:
+        others = [name for name in varying if name != "temperature"]
+        caption = "What sampling temperature trades: each point is one temperature."
+        figures.append(
+            panels.figure(
+                "Temperature frontier",
+                caption,
+                lambda part, ax: plots.temperature_frontier(part, ax, by=others),
+                summary,
+            )
+        )
+    return figures + _before_after(samples, panels)
+
+
+def _ends(summary: pd.DataFrame) -> pd.DataFrame:
+    """The first and the last step where there are several: curves of all would hide each other."""
+    if "step" not in summary or not len(summary):
+        return summary
+    return summary[
+        summary["step"].isna() | summary["step"].isin({summary["step"].min(), summary["step"].max()})
+    ]
+
+
+def _before_after(samples: pd.DataFrame, panels: _Panels) -> list[Figure]:
+    runs = list(dict.fromkeys(samples["run"])) if "run" in samples else []
+    if len(runs) != 2:
+        return []
+
+    def draw(part: pd.DataFrame, ax: Axes) -> Axes:
+        return plots.before_after(*(part[part["run"] == run] for run in runs), ax)
+
+    caption = f"Distinct modes of every prompt, before ({runs[0]}) and after ({runs[1]})."
+    return [panels.figure("Modes of each prompt", caption, draw, samples)]
+
+
+class _Panels:
+    """Lays figures out, a panel a cell of domain and level."""
+
+    def __init__(self, summary: pd.DataFrame) -> None:
+        cells = summary[["domain", "level"]].drop_duplicates() if len(summary) else pd.DataFrame()
+        self.cells = [(str(domain), level) for domain, level in cells.itertuples(index=False)]
+
+    def figure(
+        self, title: str, caption: str, draw: Callable[[pd.DataFrame, Axes], Axes], table: pd.DataFrame
+    ) -> Figure:
+        """Draw every cell's part of a table."""
+        columns = max(1, min(_MOST_COLUMNS, len(self.cells)))
+        rows = max(1, -(-len(self.cells) // columns))
+        canvas = Canvas(figsize=(_WIDTH * columns + 1.5, _HEIGHT * rows), layout="constrained")
+        grid = canvas.subplots(rows, columns, squeeze=False).flatten().tolist()
+        for ax, (domain, level) in zip(grid, self.cells, strict=False):
+            draw(table[(table["domain"] == domain) & (table["level"] == level)], ax)
+            ax.set_title(f"{domain}, level {level}", fontsize="medium")
+        for ax in grid[len(self.cells) :]:
+            ax.set_axis_off()
+        _share_legend(grid[: len(self.cells)])
+        return Figure(title, caption, svg(canvas))
+
+
+def _share_legend(panels: Sequence[Axes]) -> None:
+    """One legend where all panels have the same one."""
+    legends = [ax.get_legend() for ax in panels]
+    texts = [[entry.get_text() for entry in legend.get_texts()] if legend else [] for legend in legends]
+    if len(panels) > 1 and all(found == texts[0] for found in texts):
+        for legend in legends[:-1]:
+            if legend:
+                legend.remove()
+
+
+def svg(canvas: Canvas) -> bytes:
+    """A figure as SVG that depends on nothing but what is drawn."""
+    target = io.BytesIO()
+    settings: dict[str, Any] = {"svg.hashsalt": "modebench", "svg.fonttype": "path"}
+    with matplotlib.rc_context(settings):
+        FigureCanvasSVG(canvas).print_svg(target, metadata={"Date": None})
+    return target.getvalue()
