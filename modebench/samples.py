@@ -1,43 +1,28 @@
-"""The long table of a run or of graded lines: one row a sample, as analysis wants it."""
+"""Runs and files of judged samples, to look at: their samples, prompts and summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from modebench.analysis.chance import NO_CHANCE
 from modebench.analysis.summary import prompt_table, summary_document
-from modebench.config import tasks_of
-from modebench.domains import DOMAINS, get_domain
-from modebench.errors import InputError, UsageError
+from modebench.chance import chance_table
+from modebench.errors import UsageError
 from modebench.grading import differences_summary
-from modebench.runs import RunFolder, file_sha256, read_jsonl, sample_key
-from modebench.tasks import Task
-from modebench.verifiers.clean.countdown import clean_modes
+from modebench.joining import COLUMNS, STATUSES, graded_samples, joined_samples, together
+from modebench.runs import MANIFEST, RunFolder
+from modebench.usage import usage_of
 
-COLUMNS = (
-    "task_id",
-    "domain",
-    "level",
-    "split",
-    "sample",
-    "group",
-    "status",
-    "mode",
-    "detail",
-    "listed",
-    "modes",
-    "response",
-    "finish_reason",
-    "input_tokens",
-    "output_tokens",
-    "logprob",
-    "entropy",
-)
-STATUSES = ("correct", "incorrect", "malformed", "error")
+__all__ = ["COLUMNS", "STATUSES", "Run", "Runs", "SampleFile", "load_run", "load_runs", "load_samples"]
+
+ORIGIN = ("model", "seed", "step", "arm")
+_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "stop")
+Source = str | PathLike[str]
 
 
 class Run:
@@ -50,135 +35,212 @@ class Run:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
 
-    def samples(self, reading: str | None = None) -> pd.DataFrame:
-        """One row a sample, with the columns `COLUMNS`; as `joined_samples`."""
-        return joined_samples(self.folder, reading or self.folder.manifest["reading"])
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def reading(self) -> str:
+        """The verifier reading that the run was made with."""
+        return str(self.folder.manifest["reading"])
+
+    def samples(self, reading: str | None = None, *, texts: bool = True) -> pd.DataFrame:
+        """One row a sample, with the columns `COLUMNS`.
+
+        Args:
+            reading: whose verdicts; None for the run's own.
+            texts: with the raw responses. Without them, which takes a fraction of the memory, a column
+                ``response_hash`` stands in their place: equal where the responses are.
+
+        Raises:
+            UsageError: not graded with this reading, or the responses changed since.
+            InputError: a line that cannot be read, or a response without a verdict.
+        """
+        return joined_samples(self.folder, reading or self.reading, texts=texts)
 
     def prompts(self, reading: str | None = None) -> pd.DataFrame:
         """One row a prompt with its statistics; see `modebench.analysis.summary.prompt_table`."""
-        return prompt_table(self.samples(reading))
+        return prompt_table(self.samples(reading, texts=False))
+
+    def chance(self, reading: str | None = None) -> pd.DataFrame | str:
+        """What chance does on each prompt; see `modebench.chance.chance_table`."""
+        return chance_table(self.folder, reading or self.reading)
 
     def summary(self, reading: str | None = None) -> dict[str, Any]:
         """The summary document, computed from the files."""
-        return run_document(self.folder, reading or self.folder.manifest["reading"])
+        return run_document(self.folder, reading or self.reading)
+
+    def origin(self) -> dict[str, Any]:
+        """Model, seed, step and arm."""
+        return {name: self.folder.manifest[name] for name in ORIGIN}
+
+    def settings(self) -> dict[str, Any]:
+        """What has to be equal for two runs to be compared, by the name that `--allow-mismatch` takes."""
+        manifest = self.folder.manifest
+        sampling = {name: manifest["settings"].get(name) for name in _SAMPLING}
+        sets = {entry["name"]: entry["sha256"] for entry in manifest["task_sets"]}
+        return {
+            **sampling,
+            "samples": manifest["samples"],
+            "reading": self.reading,
+            "profile": manifest["profile"],
+            "system": manifest["system"],
+            "strip_reasoning": manifest["strip_reasoning"],
+            "prompts": manifest.get("prompts_sha256"),
+            "template": manifest["engine"].get("chat_template_sha256"),
+            "tasks": ", ".join(f"{name} {sha256[:12]}" for name, sha256 in sets.items()),
+        }
 
 
-def load_run(path: str | PathLike[str]) -> Run:
-    """A run folder.
+class SampleFile:
+    """A bare JSON Lines file of judged samples: task_id, domain, level, sample, status, mode, and any other
+    of `COLUMNS`.
+
+    Attributes:
+        path: where it lies.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def samples(self, reading: str | None = None, *, texts: bool = True) -> pd.DataFrame:
+        """One row a sample, with those of the columns `COLUMNS` that the file has.
+
+        Args:
+            reading: makes no difference: the file holds one verdict a sample.
+            texts: as in `Run.samples`.
+
+        Raises:
+            InputError: a line that cannot be read.
+            UsageError: the file is empty.
+        """
+        return graded_samples(self.path, texts=texts)
+
+    def prompts(self, reading: str | None = None) -> pd.DataFrame:
+        """One row a prompt with its statistics; see `modebench.analysis.summary.prompt_table`."""
+        return prompt_table(self.samples(texts=False))
+
+    def chance(self, reading: str | None = None) -> str:
+        """Why it is not known what chance does on these prompts: the file has neither tasks nor responses."""
+        return NO_CHANCE
+
+    def summary(self, reading: str | None = None) -> dict[str, Any]:
+        """The summary document of the file."""
+        return summary_document(self.samples(texts=False), reading=reading)
+
+    def origin(self) -> dict[str, Any]:
+        """The name of the file as model; it knows no seed, step or arm."""
+        return {"model": self.path.stem, "seed": None, "step": None, "arm": None}
+
+    def settings(self) -> dict[str, Any]:
+        """Nothing: the file does not say how its samples were made."""
+        return {}
+
+
+class Runs(Sequence[Run | SampleFile]):
+    """Several runs or files, in one table.
+
+    Attributes:
+        members: each of them.
+    """
+
+    def __init__(self, members: Sequence[Run | SampleFile]) -> None:
+        self.members = tuple(members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Run | SampleFile]:
+        return iter(self.members)
+
+    def __getitem__(self, index: Any) -> Any:
+        return Runs(self.members[index]) if isinstance(index, slice) else self.members[index]
+
+    def samples(self, reading: str | None = None, *, texts: bool = True) -> pd.DataFrame:
+        """The long tables of all, with the columns of `ORIGIN` beside; args and errors as `Run.samples`."""
+        tables = [member.samples(reading, texts=texts).assign(**member.origin()) for member in self.members]
+        return together(tables)
+
+    def prompts(self, reading: str | None = None) -> pd.DataFrame:
+        """One row a prompt of each run; see `modebench.analysis.summary.prompt_table`."""
+        return prompt_table(self.samples(reading, texts=False), by=(*ORIGIN, "domain", "level"))
+
+    def chance(self, reading: str | None = None) -> pd.DataFrame | str:
+        """What chance does on each prompt of the runs that know it, with the columns of `ORIGIN` beside; or
+        why none does."""
+        found = [(member.chance(reading), member.origin()) for member in self.members]
+        tables = [table.assign(**origin) for table, origin in found if not isinstance(table, str)]
+        reasons = [table for table, _ in found if isinstance(table, str)]
+        return pd.concat(tables, ignore_index=True) if tables else reasons[0]
+
+    def summary(self, reading: str | None = None) -> dict[str, Any]:
+        """The summary document with a cell for every model, seed, step, arm, domain and level."""
+        samples = self.samples(reading, texts=False)
+        by = (*ORIGIN, "domain", "level")
+        return summary_document(samples, by=by, reading=reading, chance=self.chance(reading))
+
+
+def load_run(path: Source) -> Run | SampleFile:
+    """A run folder, or a bare JSON Lines file of judged samples.
 
     Raises:
-        UsageError: there is no run at `path`.
-        InputError: its manifest cannot be read.
+        UsageError: there is neither at `path`.
+        InputError: a manifest that cannot be read.
     """
-    return Run(RunFolder.open(Path(path)))
+    place = Path(path)
+    if place.is_file():
+        return SampleFile(place)
+    if not place.exists():
+        raise UsageError(f"no run folder and no file at {place}")
+    return Run(RunFolder.open(place))
+
+
+def load_runs(sources: Source | Iterable[Source]) -> Runs:
+    """Run folders, folders of runs (searched to any depth) and files of judged samples, together.
+
+    Raises:
+        UsageError: nothing at a path, or a folder without any run.
+        InputError: a manifest that cannot be read.
+    """
+    given = [sources] if isinstance(sources, str | PathLike) else list(sources)
+    found = [member for source in given for member in _found(Path(source))]
+    if not found:
+        raise UsageError("no run is named")
+    return Runs(found)
+
+
+def _found(path: Path) -> list[Run | SampleFile]:
+    if not path.is_dir() or (path / MANIFEST).is_file():
+        return [load_run(path)]
+    folders = sorted(manifest.parent for manifest in path.rglob(MANIFEST))
+    if not folders:
+        raise UsageError(f"{path} is not a run folder and holds none: there is no {MANIFEST} in it")
+    return [Run(RunFolder.open(folder)) for folder in folders]
+
+
+def load_samples(
+    sources: Source | Iterable[Source], reading: str | None = None, *, texts: bool = True
+) -> pd.DataFrame:
+    """The long table of runs and files, with columns model, seed, step and arm.
+
+    Args:
+        sources: as in `load_runs`.
+        reading: whose verdicts; None for each run's own.
+        texts: as in `Run.samples`.
+
+    Raises:
+        UsageError, InputError: as `load_runs` and `Run.samples`.
+    """
+    return load_runs(sources).samples(reading, texts=texts)
 
 
 def run_document(folder: RunFolder, reading: str) -> dict[str, Any]:
     """The summary document of a graded run: numbers, and what they rest on."""
     manifest = folder.manifest
-    document = summary_document(joined_samples(folder, reading), reading=reading, profile=manifest["profile"])
+    samples = joined_samples(folder, reading, texts=False)
+    document = summary_document(
+        samples, reading=reading, profile=manifest["profile"], chance=chance_table(folder, reading)
+    )
     head = {"model": manifest["model"], "settings": manifest["settings"]}
-    return {**head, **document, **differences_summary(folder)}
-
-
-def joined_samples(run: RunFolder, reading: str) -> pd.DataFrame:
-    """Responses of a run with their verdicts and mode counts.
-
-    Raises:
-        UsageError: not graded with this reading, or the responses changed since.
-        InputError: a verdict without a response, or a response without a verdict.
-    """
-    verdicts_path = run.verdicts_path(reading)
-    graded = run.manifest.get("graded", {}).get(reading, {})
-    if not verdicts_path.is_file() or graded.get("responses_sha256") != file_sha256(run.responses_path):
-        raise UsageError(f"{run.path} is not graded as {reading}; run: modebench grade {run.path}")
-    verdicts = {sample_key(record, verdicts_path, line): record for line, record in read_jsonl(verdicts_path)}
-    modes = {task.id: _existing(task, reading) for tasks in tasks_of(run.manifest) for task in tasks}
-    rows: list[dict[str, Any]] = []
-    for line, record in enumerate(run.responses(), 1):
-        key = sample_key(record, run.responses_path, line)
-        row = {name: record.get(name) for name in COLUMNS}
-        if record.get("error") is None:
-            if key not in verdicts:
-                raise InputError(run.responses_path, line, "sample", f"{key[1]} of {key[0]} has no verdict")
-            row |= {name: verdicts[key].get(name) for name in ("status", "mode", "detail")}
-        else:
-            row |= {"status": "error", "detail": record["error"]}
-        listed = reading == "clean" or _listed(record["domain"], row["mode"])
-        row |= {"modes": modes.get(key[0]), "listed": listed}
-        rows.append(row)
-    return _in_domain_order(pd.DataFrame(rows, columns=list(COLUMNS)))
-
-
-def load_samples(paths: Iterable[Path], reading: str) -> pd.DataFrame:
-    """The long tables of run folders and graded files in one, with columns model, seed, step and arm.
-
-    The model of a file is its name.
-
-    Raises:
-        UsageError, InputError: as `joined_samples` and `graded_samples`.
-    """
-    tables = []
-    for path in paths:
-        if path.is_dir():
-            folder = RunFolder.open(path)
-            origin = {name: folder.manifest[name] for name in ("model", "seed", "step", "arm")}
-            table = joined_samples(folder, reading)
-        else:
-            origin = {"model": path.stem, "seed": None, "step": None, "arm": None}
-            table = graded_samples(path)
-        tables.append(table.assign(**origin))
-    return _in_domain_order(pd.concat(tables, ignore_index=True))
-
-
-def graded_samples(path: Path) -> pd.DataFrame:
-    """The long table of a bare JSON Lines file of judged samples: task_id, domain, level, sample, status,
-    mode, and any other column of `joined_samples`.
-
-    Raises:
-        UsageError: no such file.
-        InputError: a line that cannot be read.
-    """
-    if not path.is_file():
-        raise UsageError(f"no run folder and no file at {path}")
-    rows = []
-    for line, record in read_jsonl(path):
-        sample_key(record, path, line)
-        for name in ("domain", "level", "status"):
-            if record.get(name) is None:
-                raise InputError(path, line, name, "is missing")
-        if record["status"] not in STATUSES:
-            problem = f"must be one of {', '.join(STATUSES)}, not {record['status']!r}"
-            raise InputError(path, line, "status", problem)
-        if record["status"] == "correct" and not isinstance(record.get("mode"), str):
-            raise InputError(path, line, "mode", f"a correct sample needs one, not {record.get('mode')!r}")
-        rows.append(_graded_row(record))
-    if not rows:
-        raise UsageError(f"{path} holds no samples")
-    return _in_domain_order(pd.DataFrame(rows))
-
-
-def _in_domain_order(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with ``domain`` as a categorical in the public order of domains, others behind."""
-    others = sorted(set(table["domain"].astype(str)) - set(DOMAINS))
-    kind = pd.CategoricalDtype([*DOMAINS, *others], ordered=True)
-    return table.astype({"domain": kind})
-
-
-def _graded_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    row = {name: record[name] for name in COLUMNS if name in record}
-    if "listed" not in row:
-        row["listed"] = _listed(str(record["domain"]), record.get("mode"))
-    return row
-
-
-def _existing(task: Task, reading: str) -> int | None:
-    """How many modes a task has in a reading; clean Countdown joins some that the published one parts."""
-    if reading == "clean" and task.domain == "countdown":
-        return len(clean_modes(task.reference, task.level))
-    return task.modes
-
-
-def _listed(domain: str, mode: object) -> bool:
-    """Whether a mode belongs to the enumeration that `modes` counts."""
-    return not isinstance(mode, str) or get_domain(domain).listed(mode)
+    used = usage_of(samples, manifest["engine_options"])
+    return {**head, **document, **used, **differences_summary(folder)}

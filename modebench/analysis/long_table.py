@@ -74,8 +74,9 @@ def read_long_table(samples: pd.DataFrame, by: str | Sequence[str] = ("domain", 
         samples: one row a sample, with the columns
             task_id; sample (place within the task, unique there); status (one of `STATUSES`);
             mode (text, for correct samples); every column of `by`;
-            and optionally domain, level, split, group, response, finish_reason, output_tokens, entropy,
-            modes (number of existing modes of the task), listed (False where the mode stands outside the
+            and optionally domain, level, split, group, response (or response_hash, equal where the
+            responses are), finish_reason, output_tokens, entropy, modes (number of existing modes of the
+            task), listed (False where the mode stands outside the
             enumeration). Other columns are ignored.
         by: columns whose distinct values make the cells.
 
@@ -99,7 +100,8 @@ def read_long_table(samples: pd.DataFrame, by: str | Sequence[str] = ("domain", 
         row = int(np.flatnonzero(is_correct & (mode < 0))[0])
         raise ValueError(f"row {row}: a correct sample needs a mode, got {frame['mode'].iloc[row]!r}")
     group = _codes(frame["group"]) if "group" in frame else np.zeros(len(frame), dtype=np.int64)
-    text = _codes(frame["response"]) if "response" in frame else np.full(len(frame), -1)
+    texts = next((name for name in ("response", "response_hash") if name in frame), None)
+    text = np.full(len(frame), -1) if texts is None else _codes(frame[texts])
     position = _positions(frame, prompt, group)
     return LongTable(frame, prompts, prompt, status, mode, text, position, group)
 
