@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
+from modebench.analysis.grid import DASH, INDENT, LAYOUTS, Grid, render_grid
 from modebench.analysis.metrics import ELIGIBLE_ONLY
 from modebench.analysis.summary import summary_document, tidy
 
-DASH = "–"
-FORMATS = ("text", "markdown", "latex", "html", "csv", "json")
+FORMATS = (*LAYOUTS, "csv", "json")
 _SIZE = "prompts×samples"
 _TITLES = {
     "pcmd": "PCMD",
@@ -27,7 +26,6 @@ _TITLES = {
 }
 _PERCENT = ("malformed_rate", "truncated_rate", "error_rate", "duplicate_rate")
 _WITH_LIMITS = ("accuracy", "pcmd")
-_INDENT = "  "
 _CHANCE_TITLES = {
     "shuffled": "own answers shuffled",
     "uniform": "uniform answers",
@@ -35,24 +33,6 @@ _CHANCE_TITLES = {
 }
 # Keys of a cell that say how much was measured, not which cell it is.
 _HEAD = ("split", "prompts", "prompts_without_samples", "samples_per_prompt")
-
-
-class Grid(NamedTuple):
-    """A table as strings.
-
-    Attributes:
-        header: column titles.
-        rows: one list of texts a cell, its chance rows below it.
-        overall: the row of means of the cells; None when there is one cell or none.
-        notes: lines that belong under the table.
-        left: which columns are set flush left, those that name the cell.
-    """
-
-    header: list[str]
-    rows: list[list[str]]
-    overall: list[str] | None
-    notes: list[str]
-    left: list[bool]
 
 
 def format_table(
@@ -76,22 +56,7 @@ def format_table(
     Raises:
         ValueError: a column that no cell has.
     """
-    grid = _grid(_document(doc_or_df), columns, chance)
-    body = [*grid.rows, *([grid.overall] if grid.overall else [])]
-    widths = [max(map(len, column)) for column in zip(grid.header, *body, strict=True)]
-    rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
-
-    def line(row: Sequence[str]) -> str:
-        sides = (
-            text.ljust(width) if left else text.rjust(width)
-            for text, width, left in zip(row, widths, grid.left, strict=True)
-        )
-        return "  ".join(sides).rstrip()
-
-    lines = [line(grid.header), rule, *map(line, grid.rows)]
-    if grid.overall:
-        lines += [rule, line(grid.overall)]
-    return "\n".join([*lines, "", *grid.notes])
+    return render_grid(_grid(_document(doc_or_df), columns, chance))
 
 
 def render(
@@ -114,14 +79,9 @@ def render(
         ValueError: another format, or an unknown column.
     """
     document = _document(doc)
-    if format == "text":
-        return format_table(document, columns, chance)
-    if format == "markdown":
-        return _markdown(_grid(document, columns, chance))
-    if format == "latex":
-        return _latex(_grid(document, columns, chance))
-    if format == "html":
-        return _html(_grid({**document, "warnings": ()}, columns))
+    if format in LAYOUTS:
+        shown = {**document, "warnings": ()} if format == "html" else document
+        return render_grid(_grid(shown, columns, chance), format)
     if format == "csv":
         return str(tidy(document["cells"], document.get("min_eligible", 30)).to_csv(index=False))
     if format == "json":
@@ -177,10 +137,10 @@ def _chance_rows(chance: Mapping[str, Any], columns: Sequence[str]) -> list[list
     """The chance rows of a cell that define any of the columns; the first column holds their titles."""
     rows = []
     for name, metrics in chance.items():
-        sign = "≥" if metrics.get("bound") == "lower" else ""
-        texts = [sign + _formatted(c, metrics[c]["value"]) if _defined(metrics, c) else "" for c in columns]
+        lower = metrics.get("bound") == "lower"
+        texts = [_chance_text(metrics, column, lower) for column in columns]
         if any(texts):
-            rows.append([_INDENT + _CHANCE_TITLES[name], *texts[1:]])
+            rows.append([INDENT + _CHANCE_TITLES[name], *texts[1:]])
     return rows
 
 
@@ -242,6 +202,13 @@ def _formatted(column: str, value: float) -> str:
     return f"{value:.2f}" if column in ("effective_modes", "chao1") or value >= 10 else f"{value:.3f}"
 
 
+def _chance_text(metrics: Mapping[str, Any], column: str, lower: bool) -> str:
+    if not _defined(metrics, column):
+        return ""
+    sign = "≥" if lower and column != "pcmd" else ""  # one answer is one mode, whichever it is
+    return sign + _formatted(column, metrics[column]["value"])
+
+
 def _notes(document: Mapping[str, Any], chosen: Sequence[str], chance: bool) -> list[str]:
     """What the numbers rest on, what the signs mean, then the warnings."""
     rests = [f"{name}: {document[name]}" for name in ("reading", "profile") if document.get(name)]
@@ -271,55 +238,3 @@ def _grouped_warnings(warnings: Iterable[str]) -> list[str]:
         f"warning: {texts[0]}" + (f" (and {len(texts) - 1} more cells)" if len(texts) > 1 else "")
         for texts in kinds.values()
     ]
-
-
-def _markdown(grid: Grid) -> str:
-    sides = ["---" if left else "---:" for left in grid.left]
-    body = [*grid.rows, *([grid.overall] if grid.overall else [])]
-    lines = [
-        "| " + " | ".join(cell.replace("|", "\\|").replace(_INDENT, "&emsp;") for cell in row) + " |"
-        for row in [grid.header, sides, *body]
-    ]
-    return "\n".join([*lines, "", *(note.replace("*:", "\\*:") + "  " for note in grid.notes)]).rstrip()
-
-
-def _latex(grid: Grid) -> str:
-    sides = "".join("l" if left else "r" for left in grid.left)
-
-    def line(row: Sequence[str]) -> str:
-        return " & ".join(map(_latex_text, row)) + r" \\"
-
-    lines = [
-        rf"\begin{{tabular}}{{{sides}}}",
-        r"\toprule",
-        line(grid.header),
-        r"\midrule",
-        *map(line, grid.rows),
-    ]
-    if grid.overall:
-        lines += [r"\midrule", line(grid.overall)]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*lines, *(f"% {note}" for note in grid.notes)])
-
-
-def _html(grid: Grid) -> str:
-    def line(row: Sequence[str], kind: str = "", tag: str = "td") -> str:
-        cells = (
-            f"<{tag}{' class=left' if left else ''}>{escape(text)}</{tag}>"
-            for text, left in zip(row, grid.left, strict=True)
-        )
-        return f"<tr{kind}>{''.join(cells)}</tr>"
-
-    lines = [line(grid.header, tag="th"), *map(line, grid.rows)]
-    if grid.overall:
-        lines.append(line(grid.overall, " class=overall"))
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in grid.notes)
-    return f'<div class="scroll"><table>{"".join(lines)}</table></div>{notes}'
-
-
-def _latex_text(text: str) -> str:
-    signs = {"\\": r"\textbackslash{}", "×": r"$\times$", DASH: "--", "~": r"\textasciitilde{}"}
-    signs |= {"≥": r"$\geq$"}
-    signs |= {"^": r"\textasciicircum{}"} | {sign: "\\" + sign for sign in "&%$#_{}"}
-    indent = r"\quad " if text.startswith(_INDENT) else ""
-    return indent + "".join(signs.get(letter, letter) for letter in text.removeprefix(_INDENT))
