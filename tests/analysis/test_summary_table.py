@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from modebench.analysis import format_table, render, summarize, summary_document
+from modebench.analysis.summary import tidy
 
 
 @pytest.fixture
@@ -118,5 +119,55 @@ def test_latex(samples):
 
 
 def test_unknown_format(samples):
-    with pytest.raises(ValueError, match="unknown format 'html'"):
-        render(samples, "html")
+    with pytest.raises(ValueError, match="unknown format 'yaml'"):
+        render(samples, "yaml")
+
+
+@pytest.fixture
+def with_chance(samples):
+    rows = samples.drop_duplicates(["level", "task_id"])[["task_id", "domain", "level", "split"]]
+    hard = (rows["level"] == 2).to_numpy()
+    chance = rows.assign(
+        shuffled_counts=[[2, 2]] * len(rows),
+        shuffled_graded=8,
+        space=[None if level2 else 10 for level2 in hard],
+        right=[None if level2 else {1: 2} for level2 in hard],
+        constant_right=hard,
+        constant_answer="x",
+        constant_exact=~hard,
+    )
+    return summary_document(samples, chance=chance)
+
+
+def test_chance_rows_stand_indented_below_their_cell(with_chance):
+    lines = format_table(with_chance).splitlines()[2:10]
+    assert [line.split()[:2] for line in lines[:7]] == [
+        ["countdown", "1"],
+        ["own", "answers"],
+        ["uniform", "answers"],
+        ["best", "constant"],
+        ["countdown", "2"],
+        ["own", "answers"],
+        ["best", "constant"],
+    ]
+    assert all(line.startswith("\N{NO-BREAK SPACE}" * 2) for line in (*lines[1:4], *lines[5:7]))
+    # 4 of 8 right in two modes: PCMD 1 - 4/12; 2 of 10 answers right: pass@8 1 - 0.8^8
+    assert lines[1].split()[3:] == ["0.500", "1.000", "2.000", "0.667"]
+    assert lines[2].split()[2:] == ["0.200", "0.832", "1.139", "0.500"]
+    assert lines[3].split()[3:] == ["0.000", "0.000", "0.000"]
+    assert lines[6].split()[3:] == ["≥1.000", "≥1.000", "≥1.000", "0.000"]
+
+
+def test_chance_rows_can_be_hidden(with_chance):
+    for form in ("text", "markdown", "latex", "html"):
+        assert "own answers shuffled" in render(with_chance, form).replace("~", " ")
+        assert "own answers shuffled" not in render(with_chance, form, chance=False)
+    assert "chance.shuffled.accuracy" in render(with_chance, "csv", chance=False)
+    assert "indented" not in format_table(with_chance, columns=["accuracy"])
+    assert "indented" not in format_table(with_chance, columns=["level", "tokens"])
+
+
+def test_chance_rows_survive_the_tidy_table(with_chance):
+    text = format_table(tidy(with_chance["cells"], 30))
+    assert "own answers shuffled" in text
+    assert "0.667" in text
