@@ -108,7 +108,7 @@ class EvalConfig:
         error_budget: share of failed samples above which a run has failed.
         seed_bits: length of a sample's seed; 31 for a server that refuses 63.
         prefixes: texts that the tasks are asked with, beside once without; see `modebench.probing`.
-        prefix_control: ask once more without a prefix, to tell new modes from the luck of more samples.
+        prefix_control: ask once more without a prefix, to tell new modes from the luck of the draw.
     """
 
     selection: Selection = field(default_factory=Selection)

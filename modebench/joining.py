@@ -27,6 +27,7 @@ COLUMNS = (
     "split",
     "sample",
     "group",
+    "prefix",
     "status",
     "mode",
     "detail",
@@ -45,6 +46,7 @@ _PLACE = (Field("task_id", "text", True), Field("sample", "count", True))
 _CELL = (Field("domain", "text", True), Field("level", "count", True), Field("split", "text"))
 _ANSWER = (
     Field("group", "number"),
+    Field("prefix", "text"),
     Field("response", "hash"),
     Field("finish_reason", "text"),
     *(Field(name, "number") for name in ("input_tokens", "output_tokens", "logprob", "entropy")),

@@ -69,7 +69,7 @@ def asks_of(tasks: Iterable[Task], samples: int, prefixes: Sequence[Prefix], con
         tasks: what is asked.
         samples: samples of each prompt.
         prefixes: none for an ordinary run, which asks each task once.
-        control: ask once more without a prefix.
+        control: ask the tasks that have a prefix once more without.
 
     Raises:
         UsageError: a task has two prefixes of one name, or no prefix applies to any task.
@@ -88,7 +88,7 @@ def asks_of(tasks: Iterable[Task], samples: int, prefixes: Sequence[Prefix], con
         named = {prefix.name: prefix.text for prefix in own}
         if len(named) < len(own):
             raise UsageError(f"task {task.id} has two prefixes of one name among {sorted(named)}")
-        plain = {WITHOUT: "", **({CONTROL: ""} if control else {})}
+        plain = {WITHOUT: "", CONTROL: ""} if control and named else {WITHOUT: ""}
         probed = probed or bool(named)
         for number, (name, text) in enumerate((plain | named).items()):
             asks.append(Ask(task, name, text, number * samples))

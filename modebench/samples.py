@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from modebench.analysis.chance import NO_CHANCE
+from modebench.analysis.probing import probe
 from modebench.analysis.summary import prompt_table, summary_document
 from modebench.chance import chance_table
 from modebench.errors import UsageError
@@ -20,7 +21,7 @@ from modebench.usage import usage_of
 
 __all__ = ["COLUMNS", "STATUSES", "Run", "Runs", "SampleFile", "load_run", "load_runs", "load_samples"]
 
-ORIGIN = ("model", "seed", "step", "arm")
+ORIGIN = ("model", "seed", "step", "arm", "temperature")
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "stop")
 Source = str | PathLike[str]
 
@@ -60,7 +61,8 @@ class Run:
 
     def prompts(self, reading: str | None = None) -> pd.DataFrame:
         """One row a prompt with its statistics; see `modebench.analysis.summary.prompt_table`."""
-        return prompt_table(self.samples(reading, texts=False))
+        samples = self.samples(reading, texts=False)
+        return prompt_table(samples, by=cell_columns(samples))
 
     def chance(self, reading: str | None = None) -> pd.DataFrame | str:
         """What chance does on each prompt; see `modebench.chance.chance_table`."""
@@ -71,8 +73,9 @@ class Run:
         return run_document(self.folder, reading or self.reading)
 
     def origin(self) -> dict[str, Any]:
-        """Model, seed, step and arm."""
-        return {name: self.folder.manifest[name] for name in ORIGIN}
+        """Model, seed, step, arm and temperature."""
+        manifest = self.folder.manifest
+        return {name: {**manifest, **manifest["settings"]}[name] for name in ORIGIN}
 
     def settings(self) -> dict[str, Any]:
         """What has to be equal for two runs to be compared, by the name that `--allow-mismatch` takes."""
@@ -118,7 +121,8 @@ class SampleFile:
 
     def prompts(self, reading: str | None = None) -> pd.DataFrame:
         """One row a prompt with its statistics; see `modebench.analysis.summary.prompt_table`."""
-        return prompt_table(self.samples(texts=False))
+        samples = self.samples(texts=False)
+        return prompt_table(samples, by=cell_columns(samples))
 
     def chance(self, reading: str | None = None) -> str:
         """Why it is not known what chance does on these prompts: the file has neither tasks nor responses."""
@@ -126,11 +130,12 @@ class SampleFile:
 
     def summary(self, reading: str | None = None) -> dict[str, Any]:
         """The summary document of the file."""
-        return summary_document(self.samples(texts=False), reading=reading)
+        samples = self.samples(texts=False)
+        return summary_document(samples, by=cell_columns(samples), reading=reading)
 
     def origin(self) -> dict[str, Any]:
-        """The name of the file as model; it knows no seed, step or arm."""
-        return {"model": self.path.stem, "seed": None, "step": None, "arm": None}
+        """The name of the file as model; it knows nothing else."""
+        return {**dict.fromkeys(ORIGIN), "model": self.path.stem}
 
     def settings(self) -> dict[str, Any]:
         """Nothing: the file does not say how its samples were made."""
@@ -163,7 +168,8 @@ class Runs(Sequence[Run | SampleFile]):
 
     def prompts(self, reading: str | None = None) -> pd.DataFrame:
         """One row a prompt of each run; see `modebench.analysis.summary.prompt_table`."""
-        return prompt_table(self.samples(reading, texts=False), by=(*ORIGIN, "domain", "level"))
+        samples = self.samples(reading, texts=False)
+        return prompt_table(samples, by=(*ORIGIN, *cell_columns(samples)))
 
     def chance(self, reading: str | None = None) -> pd.DataFrame | str:
         """What chance does on each prompt of the runs that know it, with the columns of `ORIGIN` beside; or
@@ -176,7 +182,7 @@ class Runs(Sequence[Run | SampleFile]):
     def summary(self, reading: str | None = None) -> dict[str, Any]:
         """The summary document with a cell for every model, seed, step, arm, domain and level."""
         samples = self.samples(reading, texts=False)
-        by = (*ORIGIN, "domain", "level")
+        by = (*ORIGIN, *cell_columns(samples))
         return summary_document(samples, by=by, reading=reading, chance=self.chance(reading))
 
 
@@ -238,9 +244,23 @@ def run_document(folder: RunFolder, reading: str) -> dict[str, Any]:
     """The summary document of a graded run: numbers, and what they rest on."""
     manifest = folder.manifest
     samples = joined_samples(folder, reading, texts=False)
+    probed = "prefix" in samples
     document = summary_document(
-        samples, reading=reading, profile=manifest["profile"], chance=chance_table(folder, reading)
+        samples,
+        by=cell_columns(samples),
+        reading=reading,
+        profile=manifest["profile"],
+        chance=NO_CHANCE_BY_PREFIX if probed else chance_table(folder, reading),
     )
+    probing = {"probing": probe(samples)} if probed else {}
     head = {"model": manifest["model"], "settings": manifest["settings"]}
     used = usage_of(samples, manifest["engine_options"])
-    return {**head, **document, **used, **differences_summary(folder)}
+    return {**head, **document, **probing, **used, **differences_summary(folder)}
+
+
+NO_CHANCE_BY_PREFIX = "chance is counted for runs without prefixes"
+
+
+def cell_columns(samples: pd.DataFrame) -> tuple[str, ...]:
+    """What makes a cell of one run: domain and level, and the prefix where there are some."""
+    return ("prefix", "domain", "level") if "prefix" in samples else ("domain", "level")

@@ -85,12 +85,17 @@ def read_long_table(samples: pd.DataFrame, by: str | Sequence[str] = ("domain", 
 
     Raises:
         ValueError: `by` is empty, a column is missing, a status is unknown, a correct sample has no mode,
-            or two rows stand for the same sample of the same prompt.
+            two rows stand for the same sample of the same prompt, or a column prefix has several values
+            and is not in `by`.
     """
     by = columns_of(by)
     missing = [c for c in dict.fromkeys([*by, "task_id", "sample", "status", "mode"]) if c not in samples]
     if missing:
         raise ValueError(f"the table of samples lacks the columns {missing}; it has {list(samples.columns)}")
+    if "prefix" in samples and "prefix" not in by and samples["prefix"].nunique(dropna=False) > 1:
+        raise ValueError(
+            "samples asked with different prefixes would be mixed: add 'prefix' to `by`, or choose one"
+        )
     frame = samples.reset_index(drop=True)
     status = _status_codes(frame["status"])
     prompt, prompts = _prompts(frame, by)
