@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
 from modebench.analysis import plots
@@ -107,7 +106,7 @@ def _before_after(samples: pd.DataFrame, panels: _Panels) -> list[Figure]:
         return []
 
     def draw(part: pd.DataFrame, ax: Axes) -> Axes:
-        return plots.before_after(*(part[part["run"] == run] for run in runs), ax)
+        return plots.before_after(part[part["run"] == runs[0]], part[part["run"] == runs[1]], ax)
 
     caption = f"Distinct modes of every prompt, before ({runs[0]}) and after ({runs[1]})."
     return [panels.figure("Modes of each prompt", caption, draw, samples)]
@@ -150,7 +149,6 @@ def _share_legend(panels: Sequence[Axes]) -> None:
 def svg(canvas: Canvas) -> bytes:
     """A figure as SVG that depends on nothing but what is drawn."""
     target = io.BytesIO()
-    settings: dict[str, Any] = {"svg.hashsalt": "modebench", "svg.fonttype": "path"}
-    with matplotlib.rc_context(settings):
-        FigureCanvasSVG(canvas).print_svg(target, metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "modebench", "svg.fonttype": "path"}):
+        canvas.savefig(target, format="svg", metadata={"Date": None})
     return target.getvalue()

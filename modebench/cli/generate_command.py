@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from modebench.cli import options as shared
-from modebench.cli.progress import progress_reporter
-from modebench.cli.running import announce, open_run, outcome, resume_command
-from modebench.evaluation import generate
+from modebench.cli.running import open_work
+from modebench.evaluation import Progress, generate
+from modebench.runs import RunFolder
+from modebench.sampling import Engine
 
 
 @click.command("generate")
@@ -25,16 +26,16 @@ from modebench.evaluation import generate
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Let a model write responses; judge them later with ``modebench grade``."""
-    run, engine = open_run(ctx, options)
-    announce(run)
+    return open_work(ctx, options, "generate").carry_out(_generate, options["progress"])
+
+
+def _generate(run: RunFolder, engine: Engine, progress: Progress | None) -> int:
     run.update(status="running")
     try:
-        with progress_reporter(options["progress"]) as progress:
-            missing = generate(run, engine, progress)
+        missing = generate(run, engine, progress)
     except KeyboardInterrupt:
         run.update(status="cancelled")
-        click.echo(f"interrupted; resume with: {resume_command(run, 'generate')}", err=True)
-        return 130
+        raise
     run.update(status="success", missing=missing)
     click.echo(str(run.path))
-    return outcome(run, missing, "generate")
+    return missing

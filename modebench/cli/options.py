@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import reduce
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,6 +73,21 @@ def json_object(ctx: click.Context, param: click.Parameter, value: str | None) -
     return found
 
 
+def temperatures(
+    ctx: click.Context, param: click.Parameter, value: str | tuple[float, ...]
+) -> tuple[float, ...]:
+    """Callback: a comma-separated list of numbers."""
+    if isinstance(value, tuple):
+        return value
+    try:
+        found = tuple(dict.fromkeys(float(piece) for piece in value.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a number or a list of numbers", ctx, param) from None
+    if not all(map(isfinite, found)):
+        raise click.BadParameter(f"{value!r} is not finite", ctx, param)
+    return found
+
+
 def _apply(options: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
     return lambda command: reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
@@ -109,8 +125,10 @@ sampling_options = _apply(
             help="Responses a task, each with its own seed.",
         ),
         click.option(
-            "--temperature", type=float, default=default_of(GenerationSettings, "temperature"),
-            show_default=True, help="Sampling temperature; the model's own defaults are not used.",
+            "--temperature", "temperatures", metavar="FLOAT[,FLOAT]", callback=temperatures,
+            default=str(default_of(GenerationSettings, "temperature")), show_default=True,
+            help="Sampling temperature; the model's own defaults are not used. Several make a run folder "
+            "each (T0.4, T1.0, …) under --output.",
         ),
         click.option(
             "--top-p", type=float, default=default_of(GenerationSettings, "top_p"), show_default=True,
@@ -213,4 +231,17 @@ output_option = click.option(
 resume_option = click.option(
     "--resume", type=PATH, help="Continue this run folder; its own settings apply, other options do not."
 )
+prefix_options = _apply(
+    [
+        click.option(
+            "--prefixes", type=PATH,
+            help="Ask every task with these texts before it too: JSON Lines of {task_id, name, prefix} or "
+            "{domain, level, name, prefix}.",
+        ),
+        click.option(
+            "--prefix-control", is_flag=True,
+            help="With --prefixes: ask once more without, to see what more samples alone bring.",
+        ),
+    ]
+)  # fmt: skip
 progress_option = click.option("--progress/--no-progress", default=True, help="Progress on stderr.")

@@ -152,7 +152,7 @@
     const distinct = [...times.values()].sort((a, b) => b.count - a.count);
     const nodes = distinct.slice(0, TEXTS_SHOWN).flatMap(({ sample, count }) => {
       const facts = [];
-      if (count > 1) facts.push(count + " times");
+      if (count > 1 && distinct.length > 1) facts.push(count + " times");
       if (cut.has(sample)) facts.push("cut at the token limit");
       if (data.detail[sample] >= 0) facts.push(data.details[data.detail[sample]]);
       const text = make("pre", "", data.text[sample] < 0 ? "(no text recorded)" : data.texts[data.text[sample]]);
