@@ -96,7 +96,8 @@ def _html(grid: Grid) -> str:
         )
         return f"<tr{kind}>{''.join(cells)}</tr>"
 
-    lines = [line(grid.header, tag="th"), *map(line, grid.rows)]
+    kinds = (" class=chance" if row[0].startswith(INDENT) else "" for row in grid.rows)
+    lines = [line(grid.header, tag="th"), *map(line, grid.rows, kinds)]
     if grid.overall:
         lines.append(line(grid.overall, " class=overall"))
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in grid.notes)
