@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
-from modebench.analysis.pass_at_k import FloatArray, IntArray
+from modebench.analysis.pass_at_k import FloatArray
 
 
 class Interval(NamedTuple):
@@ -42,7 +42,12 @@ class Limits(NamedTuple):
     high: FloatArray
 
 
-def _tail(level: float) -> float:
+def tail_of(level: float) -> float:
+    """The quantile at which the upper limit of a two-sided interval stands.
+
+    Raises:
+        ValueError: a level outside (0, 1).
+    """
     if not 0 < level < 1:
         raise ValueError(f"an interval level lies between 0 and 1, got {level}")
     return 0.5 + level / 2
@@ -94,7 +99,7 @@ def wilson(rate: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Limits
     """
     p, size = np.broadcast_arrays(np.asarray(rate, np.float64), np.asarray(n, np.float64))
     draws = np.where(size > 0, size, np.nan)
-    z2 = float(ndtri(_tail(level))) ** 2
+    z2 = float(ndtri(tail_of(level))) ** 2
     centre = p + z2 / (2 * draws)
     half = np.sqrt(np.maximum(z2 * (p * (1 - p) / draws + z2 / (4 * draws**2)), 0))
     scale = 1 + z2 / draws
@@ -129,7 +134,7 @@ def t_limits(
         *(np.asarray(x, dtype=np.float64) for x in (mean, standard_error, n, lower, upper))
     )
     enough = count >= 2
-    half = stdtrit(np.where(enough, count - 1, 1), _tail(level)) * se
+    half = stdtrit(np.where(enough, count - 1, 1), tail_of(level)) * se
     low, high = np.maximum(value - half, least), np.minimum(value + half, most)
     width = most - least
     at_end = (value <= least) | (value >= most)
@@ -185,85 +190,6 @@ def mean_interval(
     defined, mean, error = _moments(values)
     low, high = t_limits(mean, error, defined.size, level, lower, upper)
     return Interval(mean, float(low), float(high), defined.size)
-
-
-def bootstrap_interval(
-    values: npt.ArrayLike,
-    *,
-    draws: int = 2000,
-    seed: int = 0,
-    level: float = 0.95,
-    upper_units: npt.ArrayLike | None = None,
-) -> Interval:
-    """Mean over prompts with a bootstrap interval; prompts are resampled whole.
-
-    Bias-corrected and accelerated (Efron 1987, JASA 82:171) over prompts. With `upper_units` (a label per
-    prompt, for instance the training seed) whole units are resampled first and prompts within them second,
-    and the limits are plain percentiles, because a handful of units carries no usable acceleration.
-
-    Args:
-        values: [P], NaN where undefined.
-        draws: bootstrap samples.
-        seed: seed of a generator that this call owns.
-        level: confidence level.
-        upper_units: [P] labels of the units above the prompts.
-
-    Returns:
-        the interval; limits NaN below two defined values (or below two units).
-
-    >>> bootstrap_interval([0.0, 1.0] * 20, seed=1).value
-    0.5
-    """
-    every = np.asarray(values, dtype=np.float64)
-    keep = ~np.isnan(every)
-    defined = every[keep]
-    n = defined.size
-    if n < 2:
-        return Interval(float(defined.mean()) if n else np.nan, np.nan, np.nan, n)
-    mean, rng, tail = float(defined.mean()), np.random.default_rng(seed), _tail(level)
-    if upper_units is None:
-        means = _resampled_means(defined, draws, rng)
-        quantiles = _bca_quantiles(defined, means, tail)
-    else:
-        units = np.unique(np.asarray(upper_units)[keep], return_inverse=True)[1]
-        if units.max() == 0:
-            return Interval(mean, np.nan, np.nan, n)
-        means = _two_level_means(defined, units, draws, rng)
-        quantiles = np.array([1 - tail, tail])
-    low, high = np.quantile(means, quantiles)
-    return Interval(mean, float(low), float(high), n)
-
-
-def _resampled_means(values: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
-    """[draws] means of resamples, in blocks that stay small in memory."""
-    block = max(1, 4_000_000 // values.size)
-    sizes = [min(block, draws - start) for start in range(0, draws, block)]
-    return np.concatenate([values[rng.integers(values.size, size=(b, values.size))].mean(1) for b in sizes])
-
-
-def _two_level_means(values: FloatArray, units: IntArray, draws: int, rng: np.random.Generator) -> FloatArray:
-    """[draws] means where units are drawn first and prompts within each drawn unit second."""
-    members = [values[units == u] for u in range(int(units.max()) + 1)]
-    means = np.empty(draws)
-    for d in range(draws):
-        chosen = [members[u] for u in rng.integers(len(members), size=len(members))]
-        total = sum(float(m[rng.integers(m.size, size=m.size)].sum()) for m in chosen)
-        means[d] = total / sum(m.size for m in chosen)
-    return means
-
-
-def _bca_quantiles(values: FloatArray, means: FloatArray, tail: float) -> FloatArray:
-    """Which quantiles of the bootstrap means are the BCa limits (Efron 1987)."""
-    centred = values - values.mean()
-    spread = float((centred**2).sum())
-    if spread <= 1e-24 * values.size:
-        return np.array([1 - tail, tail])
-    # Jackknife means of a mean are linear in the values, so the acceleration is a moment ratio.
-    acceleration = float((centred**3).sum()) / (6 * spread**1.5)
-    below = (np.sum(means < values.mean()) + 0.5 * np.sum(means == values.mean())) / means.size
-    shift = float(ndtri(np.clip(below, 1 / means.size, 1 - 1 / means.size)))
-    z = shift + ndtri(np.array([1 - tail, tail]))
-    return np.asarray(ndtr(shift + z / (1 - acceleration * z)))
 
 
 def mean_of_cells(values: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike) -> Interval:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from modebench.analysis.caveats import cell_warnings, chance_warnings
+from modebench.analysis.cells import Cells, IntervalSettings, interval_settings
 from modebench.analysis.chance import (
     COLUMNS,
     NO_CHANCE,
@@ -22,14 +23,7 @@ from modebench.analysis.chance import (
     uniform_statistics,
 )
 from modebench.analysis.diversity import effective_modes
-from modebench.analysis.intervals import (
-    Interval,
-    bootstrap_interval,
-    effective_n,
-    mean_of_cells,
-    t_limits,
-    wilson,
-)
+from modebench.analysis.intervals import Interval, mean_of_cells
 from modebench.analysis.long_table import columns_of, read_long_table
 from modebench.analysis.metrics import ELIGIBLE_ONLY, Metric, cell_metrics
 from modebench.analysis.prompts import checked_ks, prompt_statistics, prompt_table
@@ -53,6 +47,7 @@ def summary_document(
     group_size: int = 8,
     bootstrap: int = 0,
     seed: int = 0,
+    upper_level: str | None = None,
     reading: str | None = None,
     profile: str | None = None,
     chance: pd.DataFrame | str = NO_CHANCE,
@@ -89,6 +84,8 @@ def summary_document(
         group_size: group size of the published per-group forms.
         bootstrap: number of bootstrap draws over prompts that replace the closed-form intervals; 0 for none.
         seed: seed of the bootstrap.
+        upper_level: column whose values the bootstrap resamples first, ``seed`` for runs of several seeds in
+            one cell; prompts come second (`modebench.analysis.bootstrap.bootstrap_intervals`).
         reading: verifier reading that the verdicts come from, to be shown with the numbers.
         profile: prompt profile of the run, likewise.
         chance: what chance does on each prompt, see `modebench.analysis.chance.aligned` for the columns; or
@@ -98,25 +95,31 @@ def summary_document(
         ``{schema, reading, profile, interval, interval_method, min_eligible, ks, cells, overall, warnings}``.
 
     Raises:
-        ValueError: as `read_long_table`; a bad k; a level outside (0, 1).
+        ValueError: as `read_long_table`; a bad k; a level outside (0, 1); an upper level without
+            bootstrap draws.
     """
     keys = columns_of(by)
-    table = read_long_table(samples, keys)
+    if upper_level is not None and (not bootstrap or upper_level in keys):
+        problem = "is a column of `by`" if upper_level in keys else "needs bootstrap draws"
+        raise ValueError(f"upper level {upper_level!r} {problem}")
+    table = read_long_table(samples, keys if upper_level is None else [*keys, upper_level])
     prompts = prompt_statistics(table, ks, group_size)
     asked = checked_ks(ks, int(prompts["graded"].max()) if len(prompts) else 0)
     metrics = cell_metrics(asked, group_size)
-    grouped = _Cells(prompts, keys, metrics)
-    means = [(m, grouped.intervals(m, interval, bootstrap, seed)) for m in metrics]
+    grouped = Cells(prompts, keys, metrics)
+    how = interval_settings(table.prompts, interval, bootstrap, seed, upper_level)
+    found = grouped.intervals(metrics, how)
+    means = [(m, found[m.name]) for m in metrics]
     cells = _entries(grouped, keys, means, min_eligible)
     beside = _ChanceRows(grouped, table.prompts, keys, chance_metrics(metrics), chance)
-    for cell, rows in zip(cells, beside.entries(interval, bootstrap, seed), strict=True):
+    for cell, rows in zip(cells, beside.entries(how), strict=True):
         cell["chance"] = rows
     return {
         "schema": SCHEMA,
         "reading": reading,
         "profile": profile,
         "interval": interval,
-        "interval_method": "bootstrap" if bootstrap else "wilson-effective-n, t over prompts",
+        "interval_method": _method(bootstrap, upper_level),
         "min_eligible": min_eligible,
         "ks": list(asked),
         "cells": cells,
@@ -126,6 +129,12 @@ def summary_document(
             *chance_warnings(prompts, beside.shuffled_accuracy, grouped.rows, keys, interval),
         ],
     }
+
+
+def _method(draws: int, upper_level: str | None) -> str:
+    if not draws:
+        return "wilson-effective-n, t over prompts"
+    return "bootstrap over prompts" if upper_level is None else f"bootstrap over {upper_level}, then prompts"
 
 
 def summarize(
@@ -138,6 +147,7 @@ def summarize(
     group_size: int = 8,
     bootstrap: int = 0,
     seed: int = 0,
+    upper_level: str | None = None,
 ) -> pd.DataFrame:
     """The cells of `summary_document` as a tidy table.
 
@@ -157,6 +167,7 @@ def summarize(
         group_size=group_size,
         bootstrap=bootstrap,
         seed=seed,
+        upper_level=upper_level,
     )
     return tidy(document["cells"], min_eligible)
 
@@ -184,44 +195,6 @@ def tidy(cells: Sequence[Cell], min_eligible: int) -> pd.DataFrame:
     return table
 
 
-class _Cells:
-    """The prompts of every cell, and the intervals of their means.
-
-    Attributes:
-        prompts: the prompt table.
-        rows: row numbers of each cell's prompts, cells sorted by their keys.
-    """
-
-    def __init__(self, prompts: pd.DataFrame, by: list[str], metrics: Sequence[Metric]) -> None:
-        self.prompts = prompts
-        groups = prompts.groupby(by, sort=True, dropna=False, observed=True)
-        number = groups.ngroup().to_numpy()
-        self.rows = [np.flatnonzero(number == cell) for cell in range(int(number.max(initial=-1)) + 1)]
-        names = [m.name for m in metrics]
-        self.n, self.mean, self.spread = groups[names].count(), groups[names].mean(), groups[names].std()
-        self.total = groups[["samples", "graded"]].sum()
-        self.sampling_variance = groups["pcmd_variance"].mean().to_numpy(dtype=np.float64)
-
-    def intervals(self, metric: Metric, level: float, draws: int, seed: int) -> list[Interval]:
-        """Interval of one metric in every cell; from the bootstrap when there are draws."""
-        if draws:
-            values = self.prompts[metric.name].to_numpy(dtype=np.float64)
-            return [bootstrap_interval(values[r], draws=draws, seed=seed, level=level) for r in self.rows]
-        n = self.n[metric.name].to_numpy(dtype=np.int64)
-        mean = self.mean[metric.name].to_numpy(dtype=np.float64)
-        error = self.spread[metric.name].to_numpy(dtype=np.float64) / np.sqrt(np.maximum(n, 1))
-        if metric.kind == "rate":
-            # An error is an observation of the error rate only.
-            samples = self.total["samples" if metric.name == "error_rate" else "graded"]
-            limits = wilson(mean, effective_n(mean, error, n, samples.to_numpy()), level)
-        else:
-            limits = t_limits(mean, error, n, level, metric.lower, metric.upper)
-        return [
-            Interval(float(v), float(low), float(high), int(size))
-            for v, low, high, size in zip(mean, limits.low, limits.high, n, strict=True)
-        ]
-
-
 class _ChanceRows:
     """The chance rows of every cell.
 
@@ -233,7 +206,7 @@ class _ChanceRows:
 
     def __init__(
         self,
-        cells: _Cells,
+        cells: Cells,
         identity: pd.DataFrame,
         by: list[str],
         metrics: Sequence[Metric],
@@ -258,14 +231,15 @@ class _ChanceRows:
             cells.prompts[[*by, "samples", "pcmd_variance"]].assign(graded=most, **columns)
             for most, columns in zip(worth, statistics, strict=True)
         )
-        self._cells = {name: _Cells(frame, by, metrics) for name, frame in zip(ROWS, frames, strict=True)}
+        self._cells = {name: Cells(frame, by, metrics) for name, frame in zip(ROWS, frames, strict=True)}
 
-    def entries(self, level: float, draws: int, seed: int) -> list[dict[str, Any]]:
+    def entries(self, how: IntervalSettings) -> list[dict[str, Any]]:
         """The value of ``chance`` in every cell."""
         found: list[dict[str, Any]] = [{name: {} for name in ROWS} for _ in self._cells["shuffled"].rows]
         for name, cells in self._cells.items():
+            intervals = cells.intervals(self.metrics, how)
             for metric in self.metrics:
-                for entry, interval in zip(found, cells.intervals(metric, level, draws, seed), strict=True):
+                for entry, interval in zip(found, intervals[metric.name], strict=True):
                     entry[name][metric.name] = _entry(interval, self._reason(name, metric, entry[name]))
         for entry, rows in zip(found, self._cells["best_constant"].rows, strict=True):
             entry["best_constant"] |= self._answer(rows)
@@ -288,7 +262,7 @@ class _ChanceRows:
 
 
 def _entries(
-    cells: _Cells, by: list[str], means: Sequence[tuple[Metric, list[Interval]]], min_eligible: int
+    cells: Cells, by: list[str], means: Sequence[tuple[Metric, list[Interval]]], min_eligible: int
 ) -> list[Cell]:
     entries = []
     for number, rows in enumerate(cells.rows):

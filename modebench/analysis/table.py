@@ -119,7 +119,7 @@ def _grid(document: Mapping[str, Any], columns: Sequence[str] | None, chance: bo
     unknown = [c for c in chosen if c not in known]
     if unknown:
         raise ValueError(f"no cell has {unknown}; it has {sorted(known)}")
-    left = [bool(cells) and isinstance(cells[0].get(c), str | int | None) and c != _SIZE for c in chosen]
+    left = [bool(cells) and not isinstance(cells[0].get(c), Mapping) and c != _SIZE for c in chosen]
     rows = []
     for cell in cells:
         rows.append([_text(cell, column) for column in chosen])
@@ -215,8 +215,8 @@ def _notes(document: Mapping[str, Any], chosen: Sequence[str], chance: bool) -> 
     level = document.get("interval")
     if level is not None and set(chosen) & set(_WITH_LIMITS):
         closed = "Wilson on the effective sample size for rates, t over prompts for PCMD"
-        drawn = document.get("interval_method") == "bootstrap"
-        rests.append(f"{100 * level:g}% intervals: {'bootstrap over prompts' if drawn else closed}")
+        method = document.get("interval_method", "")
+        rests.append(f"{100 * level:g}% intervals: {method if method.startswith('bootstrap') else closed}")
     signs = [f"{DASH}: undefined"]
     if "certified_coverage" in chosen:
         signs.append("coverage: found share of the modes that exist")

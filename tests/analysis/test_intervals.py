@@ -103,42 +103,6 @@ def test_t_over_prompts_covers_mean_pcmd(prompts):
     assert 0.93 <= np.mean((limits.low <= truth) & (truth <= limits.high)) <= 0.97
 
 
-def test_bootstrap_agrees_with_scipy_and_is_seeded():
-    values = np.random.default_rng(3).gamma(1.0, size=80)
-    want = stats.bootstrap(
-        (values,), np.mean, n_resamples=20000, method="BCa", random_state=np.random.default_rng(5)
-    )
-    got = iv.bootstrap_interval(values, draws=20000, seed=2)
-    width = want.confidence_interval.high - want.confidence_interval.low
-    assert got.low == pytest.approx(want.confidence_interval.low, abs=0.03 * width)
-    assert got.high == pytest.approx(want.confidence_interval.high, abs=0.03 * width)
-    assert got == iv.bootstrap_interval(values, draws=20000, seed=2)
-    assert got != iv.bootstrap_interval(values, draws=20000, seed=3)
-
-
-def test_bootstrap_leaves_the_global_generator_alone():
-    before = np.random.get_state()[1].copy()
-    iv.bootstrap_interval([0.1, 0.4, 0.3], draws=50)
-    assert (np.random.get_state()[1] == before).all()
-
-
-def test_bootstrap_over_seeds_is_wider_when_seeds_differ():
-    rng = np.random.default_rng(0)
-    seeds = np.repeat(np.arange(5), 40)
-    values = rng.normal(seeds * 0.2, 0.1)
-    flat = iv.bootstrap_interval(values, draws=500)
-    nested = iv.bootstrap_interval(values, draws=500, upper_units=seeds)
-    assert nested.high - nested.low > 3 * (flat.high - flat.low)
-    assert np.isnan(iv.bootstrap_interval(values, upper_units=np.zeros(200))[1:3]).all()
-
-
-def test_bootstrap_edges():
-    assert np.isnan(iv.bootstrap_interval([0.4])[1:3]).all()
-    assert iv.bootstrap_interval([0.4])[0] == 0.4
-    assert np.isnan(iv.bootstrap_interval([])[0])
-    assert iv.bootstrap_interval([0.5] * 9)[:3] == (0.5, 0.5, 0.5)
-
-
 def test_mean_of_cells():
     got = iv.mean_of_cells([0.2, 0.4], [0.1, 0.3], [0.3, 0.5])
     assert got.value == pytest.approx(0.3)

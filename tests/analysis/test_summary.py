@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from modebench.analysis import prompt_table, summarize, summary_document
-from modebench.analysis.intervals import bootstrap_interval, mean_interval, rate_interval
+from modebench.analysis.bootstrap import bootstrap_intervals
+from modebench.analysis.intervals import mean_interval, rate_interval
 
 
 def mixed(make_samples, **columns):
@@ -161,8 +162,8 @@ def test_cells_by_any_column(make_samples):
 def test_bootstrap_on_request(make_samples):
     samples = mixed(make_samples)
     document = summary_document(samples, bootstrap=200, seed=4)
-    assert document["interval_method"] == "bootstrap"
-    want = bootstrap_interval(prompt_table(samples)["accuracy"], draws=200, seed=4)
+    assert document["interval_method"] == "bootstrap over prompts"
+    [want] = bootstrap_intervals(prompt_table(samples)[["accuracy"]], draws=200, seed=4)
     got = document["cells"][0]["accuracy"]
     assert (got["value"], got["low"], got["high"]) == pytest.approx(want[:3])
     assert document == summary_document(samples, bootstrap=200, seed=4)
