@@ -21,6 +21,7 @@ from modebench.analysis.plots.series import (
     from_zero,
     has_hollow,
     legend_entry,
+    named_value,
     of_metric,
     require,
     say,
@@ -28,7 +29,6 @@ from modebench.analysis.plots.series import (
     series_of,
     style_of,
     title_of,
-    value_text,
     whole_numbers,
     wrapped,
 )
@@ -166,7 +166,7 @@ def k_curves(
     for series in series_of(of_metric(points, metric, "k"), "k", names):
         if draw_band(ax, series, "k", _marked):
             keys.append(legend_entry(series.label, series.style))
-            ks |= set(series.rows["k"])
+            ks |= set(series.rows.loc[series.rows["value"].notna(), "k"])
     if not keys:
         return say(ax, f"no value of {metric} is defined")
     ax.set_xscale("log", base=2)
@@ -267,7 +267,7 @@ def forest(
     for place, (_, row) in enumerate(rows.iterrows()):
         style = style_of(order.index(row["metric"]))
         labels.append(
-            wrapped(" · ".join([title_of(row["metric"]), *(value_text(row[name]) for name in names)]))
+            wrapped(" · ".join([title_of(row["metric"]), *(named_value(name, row[name]) for name in names)]))
         )
         if pd.notna(row["difference"]):
             sides = error_sides(row["difference"], row["low"], row["high"])

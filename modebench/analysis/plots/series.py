@@ -103,7 +103,7 @@ def series_of(rows: pd.DataFrame, x: str | None, names: Sequence[str]) -> Iterat
     else:
         groups = dict(iter(rows.groupby(list(names), sort=False, dropna=False, observed=True)))
     for number, (key, part) in enumerate(groups.items()):
-        label = ", ".join(map(value_text, key))
+        label = ", ".join(map(named_value, names, key))
         if x is not None:
             part = part.sort_values(x, kind="stable")
             repeated = [a for a, b in pairwise(part[x]) if a == b]
@@ -214,6 +214,11 @@ def value_text(value: object) -> str:
     if isinstance(value, float | np.floating):
         return "–" if np.isnan(value) else f"{value:g}"
     return "–" if value is None else str(value)
+
+
+def named_value(name: str, value: object) -> str:
+    """A value in a label: a text speaks for itself, a number needs its name."""
+    return value if isinstance(value, str) else f"{name} {value_text(value)}"
 
 
 def wrapped(label: str) -> str:
