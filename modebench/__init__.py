@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from modebench.analysis import plots
     from modebench.analysis.summary import prompt_table, summarize
     from modebench.config import EvalConfig, Selection
     from modebench.errors import InputError, UsageError
@@ -64,6 +65,7 @@ __all__ = [
     "load_engine",
     "load_run",
     "load_tasks",
+    "plots",
     "prompt_table",
     "read_tasks",
     "summarize",
@@ -73,11 +75,17 @@ __all__ = [
 ]
 
 
+# Public names that are modules themselves.
+_MODULES = {"plots": "modebench.analysis.plots"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'modebench' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, *_MODULES})
