@@ -66,9 +66,6 @@ def create_run(
     Raises:
         UsageError: a bad configuration, or the folder is in use; nothing is touched.
     """
-    config.check()
-    sets = config.selection.load()
-    prompts = [_messages(ask, config) for ask in _asks(sets, config)]
     return RunFolder.create(
         output,
         {
@@ -77,16 +74,28 @@ def create_run(
             "engine": engine.describe(),
             "engine_options": dict(engine_options or {}),
             "groups_per_batch": engine.groups_per_batch,
-            **record_of(config),
             "origins": dict(origins or {}),
-            "prompts_sha256": prompts_hash(prompts),
-            "first_prompt": list(prompts[0]),
-            "task_sets": [
-                {"name": tasks.name, "count": len(tasks), "sha256": tasks.sha256} for tasks in sets
-            ],
+            **asked_of(config),
             **versions(),
         },
     )
+
+
+def asked_of(config: EvalConfig) -> dict[str, Any]:
+    """What a manifest records of a configuration and of the tasks and prompts that follow from it.
+
+    Raises:
+        UsageError: a bad configuration.
+    """
+    config.check()
+    sets = config.selection.load()
+    prompts = [_messages(ask, config) for ask in _asks(sets, config)]
+    return {
+        **record_of(config),
+        "prompts_sha256": prompts_hash(prompts),
+        "first_prompt": list(prompts[0]),
+        "task_sets": [{"name": tasks.name, "count": len(tasks), "sha256": tasks.sha256} for tasks in sets],
+    }
 
 
 def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -> int:
@@ -237,6 +246,11 @@ def finish(run: RunFolder, engine: Engine, progress: Progress | None = None) -> 
     except BaseException as error:
         run.update(status="cancelled" if isinstance(error, KeyboardInterrupt) else "error")
         raise
+    settle(run, missing)
+    return missing
+
+
+def settle(run: RunFolder, missing: int) -> None:
+    """Record how a run ended: with an error where more is missing than its error budget allows."""
     over = missing > run.manifest["error_budget"] * samples_asked(run)
     run.update(status="error" if over else "success", missing=missing)
-    return missing

@@ -40,7 +40,7 @@ def _key_and_haste(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def engine(stub: StubServer, **options: Any) -> OpenAICompatibleEngine:
-    options = {"concurrency": 8, "timeout": 0.5, **options}
+    options = {"concurrency": 8, "timeout": 60.0, **options}
     return OpenAICompatibleEngine("m", EngineOptions(base_url=stub.url, **options))
 
 
@@ -72,7 +72,7 @@ def assert_complete(run: RunFolder, config: EvalConfig = SMALL) -> None:
 def test_a_storm_of_faults_ends_with_exactly_k_distinct_samples(tmp_path: Path) -> None:
     """Row 24: rate limits and every other passing fault are waited out."""
     with StubServer(faults=STORM) as stub:
-        run = evaluate(engine(stub, retries=200), tmp_path / "run", SMALL)
+        run = evaluate(engine(stub, retries=200, timeout=0.5), tmp_path / "run", SMALL)
     assert set(stub.met) == {*STORM, "none"}
     assert_complete(run.folder)
     assert run.folder.manifest["status"] == "success"
