@@ -159,7 +159,7 @@ def k_curves(
     ax, points = axes_or_new(ax), table
     if "k" not in table:
         table = require(table, ["metric"])
-        number = table["metric"].str.extract(rf"^{metric.removesuffix('k')}(\d+)$")[0]
+        number = table["metric"].astype(str).str.extract(rf"^{metric.removesuffix('k')}(\d+)$")[0]
         points = table[number.notna()].assign(k=number.dropna().astype(int), metric=metric)
     names = series_columns(points, by, "k")
     keys, ks = [], set[int]()
