@@ -14,8 +14,10 @@ from modebench import __version__
 COMMANDS = {
     "eval": "Measure a model: generate, grade and summarise.",
     "generate": "Let a model write responses into a run folder.",
+    "merge": "Join the shards of a run.",
     "grade": "Judge a run folder or a file of responses.",
     "summarize": "Numbers of graded runs as a table, csv, json, markdown or latex.",
+    "report": "A self-contained page: numbers, figures, prompts with their responses.",
     "show": "Look at responses of a run with their verdicts and modes.",
     "tasks": "List, show, verify, build, export and compare tasks.",
 }

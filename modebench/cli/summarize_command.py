@@ -10,8 +10,7 @@ from modebench.analysis.summary import summary_document
 from modebench.analysis.table import FORMATS, render
 from modebench.cli import options as shared
 from modebench.errors import UsageError
-from modebench.runs import RunFolder
-from modebench.samples import load_samples
+from modebench.samples import Run, load_runs
 from modebench.verifiers import Reading
 
 
@@ -19,7 +18,7 @@ from modebench.verifiers import Reading
 @click.argument("sources", nargs=-1, required=True, type=shared.PATH)
 @click.option(
     "--by", metavar="NAME[,NAME]", callback=shared.names, default="model,domain,level", show_default=True,
-    help="What makes a cell: model, domain, level, split, seed, step, arm.",
+    help="What makes a cell: model, domain, level, split, seed, step, arm, temperature, prefix.",
 )  # fmt: skip
 @click.option("--format", "layout", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--bootstrap", type=int, default=0, show_default=True, help="Bootstrap draws over prompts.")
@@ -27,6 +26,7 @@ from modebench.verifiers import Reading
 @click.option(
     "--min-eligible", type=int, default=30, show_default=True, help="Prompts that make PCMD reportable."
 )
+@click.option("--chance/--no-chance", default=True, help="Chance rows below every cell of a table.")
 @shared.reading_option
 def command(
     sources: tuple[Path, ...],
@@ -35,11 +35,13 @@ def command(
     bootstrap: int,
     seed: int,
     min_eligible: int,
+    chance: bool,
     reading: Reading,
 ) -> int:
     """Summarise SOURCES: run folders, or JSON Lines files that ``modebench grade`` wrote."""
-    samples = load_samples(sources, reading)
-    profiles = {RunFolder.open(path).manifest["profile"] for path in sources if path.is_dir()}
+    runs = load_runs(sources)
+    samples = runs.samples(reading, texts=False)
+    profiles = {run.folder.manifest["profile"] for run in runs if isinstance(run, Run)}
     try:
         document = summary_document(
             samples,
@@ -49,8 +51,9 @@ def command(
             seed=seed,
             reading=reading,
             profile=", ".join(sorted(profiles)) or None,
+            chance=runs.chance(reading),
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
-    click.echo(render(document, layout))
+    click.echo(render(document, layout, chance=chance))
     return 0
