@@ -66,6 +66,8 @@ def joined_samples(run: RunFolder, reading: str, *, texts: bool = True) -> pd.Da
     responses = _columns_of(run.responses_path, _RESPONSE_FIELDS, torn_end=True)
     if responses.sha256 != graded:
         raise stale
+    if not len(responses):
+        raise UsageError(f"{run.path} has no responses yet; go on with: modebench eval --resume {run.path}")
     superseded = _superseded(responses)
     if superseded.any():
         responses = responses.take(~superseded)

@@ -75,7 +75,9 @@ class StubServer:
 
             def do_GET(self) -> None:
                 stub.note(self, b"")
-                send(self, stub.list_status, {"data": [{"id": "m", "object": "model", "owned_by": stub.owner}]})
+                send(
+                    self, stub.list_status, {"data": [{"id": "m", "object": "model", "owned_by": stub.owner}]}
+                )
 
             def do_POST(self) -> None:
                 stub.serve(self)

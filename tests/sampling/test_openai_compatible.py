@@ -149,7 +149,10 @@ def test_no_secret_in_any_file_or_message(
     errors = [record["error"] for record in lines(run.folder) if record["error"]]
     assert errors
     assert all("bad request by Bearer [key]" in error for error in errors)
-    with StubServer(refuse=lambda body, key: (401, f"Incorrect key {key}")) as stub:
+    with (
+        StubServer(refuse=lambda body, key: (401, f"Incorrect key {key}")) as stub,
+        pytest.raises(UsageError, match="no responses yet"),
+    ):
         evaluate(engine(stub), tmp_path / "refused", SMALL)
     with pytest.raises(EngineUnavailable) as problem:
         OpenAICompatibleEngine("m", EngineOptions(base_url="http://127.0.0.1:9/v1"))
@@ -277,22 +280,33 @@ def test_a_partial_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert_complete(run)
 
 
-@pytest.mark.parametrize("after", [0, 30])
-def test_a_key_refused_gives_up_at_once_and_keeps_what_is_there(
-    tmp_path: Path, after: int, caplog: pytest.LogCaptureFixture
+def test_a_key_revoked_gives_up_at_once_and_keeps_what_is_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with StubServer() as stub:
-        stub.refuse = lambda body, key: (401, "key revoked") if len(stub.bodies) > after else None
+        stub.refuse = lambda body, key: (401, "key revoked") if len(stub.bodies) > 30 else None
         client = engine(stub, concurrency=2)
         run = create_run(tmp_path / "run", client, "openai/m", SMALL)
         missing = finish(run, client)
-        assert missing == 80 - sum(record["error"] is None for record in lines(run))
-        assert missing >= 80 - after
-        assert len(stub.bodies) <= after + 2
+        assert missing == 80 - sum(record["error"] is None for record in lines(run)) >= 50
+        assert len(stub.bodies) <= 30 + 2
         assert "giving up: Error code: 401" in caplog.text
         assert run.manifest["status"] == "error"
         stub.refuse = lambda body, key: None
         assert finish(RunFolder.open(run.path), client) == 0
+    assert_complete(run)
+
+
+def test_a_key_refused_from_the_start_is_said_in_one_line(tmp_path: Path) -> None:
+    with StubServer(refuse=lambda body, key: (401, "wrong key")) as stub:
+        client = engine(stub)
+        with pytest.raises(UsageError, match="has no responses yet; go on with: modebench eval --resume"):
+            evaluate(client, tmp_path / "run", SMALL)
+        assert len(stub.bodies) <= client.options.concurrency
+        stub.refuse = lambda body, key: None
+        run = RunFolder.open(tmp_path / "run")
+        assert run.manifest["status"] == "error"
+        assert finish(run, client) == 0
     assert_complete(run)
 
 
