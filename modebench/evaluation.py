@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,7 +185,7 @@ def _records(request: _Request, samples: Sequence[Sample], done: int) -> list[di
             "group": 0,
             **prefix,
             "seed": seed,
-            **asdict(sample),
+            **vars(sample),
         }
         for index, seed, sample in zip(request.indices, seeds, samples, strict=True)
         if not done >> index & 1

@@ -10,6 +10,7 @@ Layout::
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import hashlib
@@ -29,6 +30,7 @@ RESPONSES = "responses.jsonl"
 SUMMARY = "summary.json"
 _SYNC_SECONDS = 2.0
 _DRAFTS = "*.part"
+_SUCCEEDED = b'"error":null'  # as `json_line` writes it; inside a text its quotes would be escaped
 
 
 class RunFolder:
@@ -37,11 +39,15 @@ class RunFolder:
     Attributes:
         path: the folder.
         manifest: the content of run.json; change it through `update`.
+        responses_path: the response log.
+        summary_path: the summary document.
     """
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
         self.manifest = manifest
+        self.responses_path = path / RESPONSES
+        self.summary_path = path / SUMMARY
 
     @classmethod
     def create(cls, path: Path, manifest: Mapping[str, Any]) -> RunFolder:
@@ -81,16 +87,8 @@ class RunFolder:
         self.manifest.update(changes)
         write_atomically(self.path / MANIFEST, json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n")
 
-    @property
-    def responses_path(self) -> Path:
-        return self.path / RESPONSES
-
     def verdicts_path(self, reading: str) -> Path:
         return self.path / f"verdicts.{reading}.jsonl"
-
-    @property
-    def summary_path(self) -> Path:
-        return self.path / SUMMARY
 
     def responses(self) -> Iterator[dict[str, Any]]:
         """Recorded samples in file order; a sample that failed and was drawn again stands once."""
@@ -101,6 +99,9 @@ class RunFolder:
 
     def _superseded(self) -> set[int]:
         """Lines of failed samples for which a later line exists."""
+        with self.responses_path.open("rb") as file:
+            if all(_SUCCEEDED in line for line in file):
+                return set()
         failed: dict[tuple[str, int], int] = {}
         superseded: set[int] = set()
         for line, record in read_jsonl(self.responses_path, torn_end=True):
@@ -193,15 +194,14 @@ def sample_key(record: Mapping[str, Any], path: Path, line: int) -> tuple[str, i
 
 def json_line(record: Mapping[str, Any]) -> bytes:
     """One JSON line in UTF-8; numbers that JSON lacks become null."""
-    plain = {key: _finite(value) for key, value in record.items()}
+    plain = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in record.items()
+    }
     try:
         return (json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
     except UnicodeEncodeError:  # a lone surrogate has no UTF-8 form, only an escape
         return (json.dumps(plain, separators=(",", ":")) + "\n").encode()
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_jsonl(path: Path, *, torn_end: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -221,7 +221,7 @@ def read_jsonl(path: Path, *, torn_end: bool = False) -> Iterator[tuple[int, dic
             if not raw.strip():
                 continue
             try:
-                value = json.loads(raw)
+                value = json.loads(raw.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogatepass"))
             except (ValueError, RecursionError) as error:
                 raise InputError(path, number, "record", f"is not JSON ({error})") from None
             if not isinstance(value, dict):
