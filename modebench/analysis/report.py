@@ -75,7 +75,9 @@ def render_report(report: Report) -> str:
     }
     template = (page / "page.html").read_text(encoding="utf-8")
     # In one pass: a text that itself looks like a slot stays what it is.
-    return _SLOT.sub(lambda match: slots[match[1]], template)
+    text = _SLOT.sub(lambda match: slots[match[1]], template)
+    # A lone surrogate in a name has no UTF-8 form.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _subtitle(report: Report, prompts: int) -> str:
