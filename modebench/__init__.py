@@ -18,11 +18,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from modebench.analysis import plots as plots
+    from modebench.analysis.compare import compare
+    from modebench.analysis.power import power
     from modebench.analysis.summary import prompt_table, summarize
     from modebench.config import EvalConfig, Selection
     from modebench.errors import InputError, UsageError
     from modebench.evaluation import evaluate
-    from modebench.samples import load_run
+    from modebench.samples import load_run, load_runs, load_samples
     from modebench.sampling import load_engine
     from modebench.sampling.base import GenerationSettings
     from modebench.tasks import Task, TaskSet, load_tasks, read_tasks, write_tasks
@@ -38,10 +40,14 @@ _HOMES = {
     "TaskSet": "modebench.tasks",
     "UsageError": "modebench.errors",
     "Verdict": "modebench.verifiers",
+    "compare": "modebench.analysis.compare",
     "evaluate": "modebench.evaluation",
     "load_engine": "modebench.sampling",
     "load_run": "modebench.samples",
+    "load_runs": "modebench.samples",
+    "load_samples": "modebench.samples",
     "load_tasks": "modebench.tasks",
+    "power": "modebench.analysis.power",
     "prompt_table": "modebench.analysis.summary",
     "read_tasks": "modebench.tasks",
     "summarize": "modebench.analysis.summary",
@@ -61,10 +67,14 @@ __all__ = [
     "UsageError",
     "Verdict",
     "__version__",
+    "compare",
     "evaluate",
     "load_engine",
     "load_run",
+    "load_runs",
+    "load_samples",
     "load_tasks",
+    "power",
     "prompt_table",
     "read_tasks",
     "summarize",

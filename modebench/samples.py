@@ -90,7 +90,7 @@ class Run:
             "system": manifest["system"],
             "strip_reasoning": manifest["strip_reasoning"],
             "prompts": manifest.get("prompts_sha256"),
-            "template": manifest["engine"].get("chat_template_sha256"),
+            "template": manifest["engine"].get("template_sha256"),
             "tasks": ", ".join(f"{name} {sha256[:12]}" for name, sha256 in sets.items()),
         }
 
@@ -178,6 +178,22 @@ class Runs(Sequence[Run | SampleFile]):
         tables = [table.assign(**origin) for table, origin in found if not isinstance(table, str)]
         reasons = [table for table, _ in found if isinstance(table, str)]
         return pd.concat(tables, ignore_index=True) if tables else reasons[0]
+
+    def settings(self) -> dict[str, Any]:
+        """What the runs have in common of `Run.settings`.
+
+        Raises:
+            UsageError: two of them differ.
+        """
+        common: dict[str, Any] = {}
+        for member in self.members:
+            for name, value in member.settings().items():
+                if common.setdefault(name, value) != value:
+                    raise UsageError(
+                        f"runs of one side differ in {name}: {common[name]!r} and {value!r} ({member.path}); "
+                        "give those that belong together"
+                    )
+        return common
 
     def summary(self, reading: str | None = None) -> dict[str, Any]:
         """The summary document with a cell for every model, seed, step, arm, domain and level."""

@@ -106,6 +106,6 @@ def _html(grid: Grid) -> str:
 
 def _latex_text(text: str) -> str:
     signs = {"\\": r"\textbackslash{}", "×": r"$\times$", DASH: "--", "~": r"\textasciitilde{}"}
-    signs |= {"≥": r"$\geq$", "\N{NO-BREAK SPACE}": "~"}
+    signs |= {"≥": r"$\geq$", "−": "$-$", "†": r"\dag{}", "\N{NO-BREAK SPACE}": "~"}
     signs |= {"^": r"\textasciicircum{}"} | {sign: "\\" + sign for sign in "&%$#_{}"}
     return "".join(signs.get(letter, letter) for letter in text)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from modebench.analysis.pass_at_k import FloatArray
+from modebench.analysis.pass_at_k import FloatArray, IntArray
 
 
 class Interval(NamedTuple):
@@ -190,6 +190,47 @@ def mean_interval(
     defined, mean, error = _moments(values)
     low, high = t_limits(mean, error, defined.size, level, lower, upper)
     return Interval(mean, float(low), float(high), defined.size)
+
+
+def clustered_limits(values: FloatArray, label: IntArray, level: float, width: FloatArray) -> Limits:
+    """t limits of the mean of each column, rows with one label being one observation.
+
+    The mean of the defined rows is a ratio of sums over the G labels, S_g / N_g; with
+    u_g = S_g - N_g mean, SE^2 = G / (G - 1) * sum u_g^2 / (sum N_g)^2 (the cluster-robust error; Miller 2024,
+    arXiv:2411.00640, section 2.2), which with one row a label is the plain sd / sqrt(n). Columns where every
+    label agrees get the worst case of a rate that no label has shown yet (Wilson at 0), so that the limits
+    have width.
+
+    Args:
+        values: [Q, M], NaN where undefined.
+        label: [Q].
+        level: confidence level.
+        width: [M] values lie in [-width, width].
+
+    >>> limits = clustered_limits(np.array([[0.2], [0.4], [0.6]]), np.arange(3), 0.95, np.array([1.0]))
+    >>> [round(float(x[0]), 4) for x in limits]  # 0.4 -+ 4.3027 * 0.2 / sqrt(3)
+    [-0.0968, 0.8968]
+    """
+    sums, counts = sums_by_label(values, label)
+    total, groups = counts.sum(axis=0), (counts > 0).sum(axis=0)
+    mean = np.divide(sums.sum(axis=0), total, out=np.full(len(total), np.nan), where=total > 0)
+    spread = ((sums - counts * np.where(total > 0, mean, 0.0)) ** 2).sum(axis=0)
+    error = np.sqrt(groups / np.maximum(groups - 1, 1) * spread) / np.maximum(total, 1)
+    low, high = t_limits(mean, error, groups, level, -width, width)
+    flat = (groups >= 2) & (error <= 1e-12) & np.isfinite(width)
+    reach = np.where(flat, width, 0.0) * wilson(0.0, np.maximum(groups, 1), level).high
+    low = np.where(flat, np.maximum(mean - reach, -width), low)
+    return Limits(low, np.where(flat, np.minimum(mean + reach, width), high))
+
+
+def sums_by_label(values: FloatArray, label: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Sums and numbers of the defined values of every label, [G, M]."""
+    code = np.unique(label, return_inverse=True)[1]
+    sums = np.zeros((int(code.max(initial=-1)) + 1, values.shape[1]))
+    counts = np.zeros_like(sums)
+    np.add.at(sums, code, np.nan_to_num(values))
+    np.add.at(counts, code, ~np.isnan(values))
+    return sums, counts
 
 
 def mean_of_cells(values: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike) -> Interval:

@@ -20,8 +20,12 @@ from modebench.verifiers import Reading
     "--by", metavar="NAME[,NAME]", callback=shared.names, default="model,domain,level", show_default=True,
     help="What makes a cell: model, domain, level, split, seed, step, arm, temperature, prefix.",
 )  # fmt: skip
-@click.option("--format", "layout", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--format", "layout", type=click.Choice((*FORMATS, "table")), default="text", show_default=True)
 @click.option("--bootstrap", type=int, default=0, show_default=True, help="Bootstrap draws over prompts.")
+@click.option(
+    "--upper-level", metavar="NAME",
+    help="With --bootstrap: draw this first, then prompts; seed for runs of several seeds in one cell.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option(
     "--min-eligible", type=int, default=30, show_default=True, help="Prompts that make PCMD reportable."
@@ -33,12 +37,13 @@ def command(
     by: tuple[str, ...],
     layout: str,
     bootstrap: int,
+    upper_level: str | None,
     seed: int,
     min_eligible: int,
     chance: bool,
     reading: Reading,
 ) -> int:
-    """Summarise SOURCES: run folders, or JSON Lines files that ``modebench grade`` wrote."""
+    """Summarise SOURCES: run folders, folders of runs, or JSON Lines files of judged samples."""
     runs = load_runs(sources)
     samples = runs.samples(reading, texts=False)
     profiles = {run.folder.manifest["profile"] for run in runs if isinstance(run, Run)}
@@ -48,6 +53,7 @@ def command(
             by=[name for name in by if name != "model" or samples["model"].nunique() > 1] or ["domain"],
             min_eligible=min_eligible,
             bootstrap=bootstrap,
+            upper_level=upper_level,
             seed=seed,
             reading=reading,
             profile=", ".join(sorted(profiles)) or None,
@@ -55,5 +61,5 @@ def command(
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
-    click.echo(render(document, layout, chance=chance))
+    click.echo(render(document, "text" if layout == "table" else layout, chance=chance))
     return 0
