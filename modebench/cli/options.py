@@ -21,7 +21,9 @@ from modebench.verifiers.registry import READINGS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
-MODEL_HELP = "hf/PATH-or-id, openai/NAME, recorded/FILE or mock/oracle|uniform|collapsed|random."
+MODEL_HELP = (
+    "hf/PATH-or-id, vllm/PATH-or-id, openai/NAME, recorded/FILE or mock/oracle|uniform|collapsed|random."
+)
 
 
 def default_of(config: type, name: str) -> Any:
@@ -187,6 +189,9 @@ engine_options = _apply(
         ),
         click.option("--batch-size", type=int, help="Prompts a batch  [default: chosen by the engine]"),
         click.option("--threads", type=int, help="CPU threads  [default: as they are]"),
+        click.option(
+            "--max-model-len", type=int, help="Tokens of prompt and response in vLLM  [default: the model's]"
+        ),
     ]
 )  # fmt: skip
 

@@ -111,7 +111,7 @@ def open_work(ctx: click.Context, options: dict[str, Any], command: str) -> Work
         raise UsageError(
             f"output folder {output} is in use; choose another, or continue it with --resume {output}"
         )
-    if kind == "hf":
+    if kind in ("hf", "vllm"):
         click.echo(f"loading {options['model']} …", err=True)
     engine = load_engine(options["model"], engine_options)
 

@@ -12,7 +12,7 @@ from modebench.sampling.base import Engine, EngineUnavailable
 
 __all__ = ["KINDS", "Engine", "EngineOptions", "EngineUnavailable", "load_engine", "parse_model"]
 
-KINDS = ("hf", "openai", "recorded", "mock")
+KINDS = ("hf", "vllm", "openai", "recorded", "mock")
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class EngineOptions:
             else its completions endpoint, with the prompt as plain text.
         batch_size: prompts a batch; None lets the engine choose.
         threads: CPU threads of this process; None leaves them as they are.
+        max_model_len: tokens of a prompt with its response that vLLM makes room for; None for the model's.
         base_url: of a server, up to and with ``/v1``; None for OpenAI's own.
         api_key_env: name of the environment variable that holds a server's key.
         concurrency: requests in flight at most.
@@ -43,6 +44,7 @@ class EngineOptions:
     chat_template: bool = True
     batch_size: int | None = None
     threads: int | None = None
+    max_model_len: int | None = None
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     concurrency: int = 16
@@ -65,15 +67,16 @@ def parse_model(model: str) -> tuple[str, str]:
         close = get_close_matches(kind, KINDS, n=1)
         hint = f"did you mean {close[0]}/{name or 'NAME'}? " if close else ""
         raise EngineUnavailable(
-            f"unknown model string {model!r}; {hint}expected hf/PATH-or-id, openai/NAME, recorded/FILE "
+            f"unknown model string {model!r}; {hint}expected hf/PATH-or-id, vllm/PATH-or-id, "
+            "openai/NAME, recorded/FILE "
             "or mock/oracle|uniform|collapsed|random"
         )
     return kind, name
 
 
 def load_engine(model: str, options: EngineOptions | None = None) -> Engine:
-    """The engine of a model string, split at its first slash: ``hf/PATH-or-id``, ``openai/NAME``,
-    ``recorded/FILE``, ``mock/oracle`` and so on.
+    """The engine of a model string, split at its first slash: ``hf/PATH-or-id``,
+    ``vllm/PATH-or-id``, ``openai/NAME``, ``recorded/FILE``, ``mock/oracle`` and so on.
 
     Raises:
         EngineUnavailable: unknown kind, a missing extra, folder, file or server; one line with the cure.
@@ -93,6 +96,17 @@ def load_engine(model: str, options: EngineOptions | None = None) -> Engine:
         from modebench.sampling.openai_compatible import OpenAICompatibleEngine
 
         return OpenAICompatibleEngine(name, options)
+    if kind == "vllm":
+        from modebench.sampling.vllm import load_engine as load_vllm
+
+        return load_vllm(
+            name,
+            dtype=options.dtype,
+            groups_per_batch=options.batch_size,
+            revision=options.revision,
+            chat_template=options.chat_template,
+            max_model_len=options.max_model_len,
+        )
     from modebench.sampling.transformers import load_engine as load_transformers
 
     return load_transformers(
