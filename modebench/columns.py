@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import json
 import os
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -274,7 +275,7 @@ def _read_copy(path: Path, key: str, sha256: str) -> Columns | None:
 
 def _write_copy(path: Path, key: str, columns: Columns) -> None:
     """Keep columns for the next reader; a folder that cannot be written is left as it is."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     content: dict[str, Any] = {
         "key": np.frombuffer(key.encode(), dtype=np.uint8),
         "texts": np.frombuffer(json.dumps(columns.texts).encode(), dtype=np.uint8),
