@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from modebench.analysis.duplicates import MAX_POSITIONS, position_test
+from modebench.analysis.duplicates import PositionTest
 from modebench.analysis.intervals import mean_interval
 from modebench.analysis.long_table import LongTable
 from modebench.analysis.pass_at_k import FloatArray, IntArray
+from modebench.analysis.streams import Streams, repeated_seeds
 
 # Fewer prompts with one repeated text can be an accident of a small task set.
 _MIN_ONE_TEXT = 5
@@ -23,14 +24,16 @@ def cell_warnings(
     cells: Sequence[IntArray],
     by: Sequence[str],
     ks: Sequence[int],
+    streams: Streams,
 ) -> list[str]:
     """Warnings of every cell, in the order of the cells.
 
     Each text starts with a stable code and the cell: ``duplicate-samples`` (two positions carry the same
-    text in more prompts than chance allows), ``one-text`` (all samples of every prompt are one text),
-    ``truncated`` (more than 5 % of the graded samples were cut off), ``dropped-prompts`` (prompts without a
-    graded sample), ``unequal-samples`` (some prompts have too few samples for a k that others reach),
-    ``mixed-splits``, ``excess-modes`` (more listed modes found than exist).
+    text, or outcome where no text is known, in more prompts than chance allows), ``one-text`` (all samples of
+    every prompt are one text), ``truncated`` (more than 5 % of the graded samples were cut off),
+    ``dropped-prompts`` (prompts without a graded sample), ``unequal-samples`` (some prompts have too few
+    samples for a k that others reach), ``mixed-splits``, ``excess-modes`` (more listed modes found than
+    exist).
 
     Args:
         table: the coded samples.
@@ -38,22 +41,30 @@ def cell_warnings(
         cells: row numbers of each cell's prompts.
         by: columns that make the cells.
         ks: the k of pass@k and modes@k.
+        streams: what was found of copies in these cells.
     """
-    cell = np.full(len(prompts), -1)
-    for number, rows in enumerate(cells):
-        cell[rows] = number
-    # Samples with a text, those of one cell side by side.
-    known = np.flatnonzero(table.graded & (table.text >= 0))
-    known = known[np.argsort(cell[table.prompt[known]], kind="stable")]
-    ends = np.searchsorted(cell[table.prompt[known]], np.arange(len(cells) + 1))
+    texts = bool(np.any(table.text >= 0))
     warnings = []
-    for number, rows in enumerate(cells):
+    for rows, test in zip(cells, streams.tests, strict=True):
         own = prompts.iloc[rows]
-        label = _label(own, by)
-        texts = _text_matrix(table, known[ends[number] : ends[number + 1]])
-        found = [*_duplicates(texts), *_counts(own, ks)]
-        warnings += [f"{code}: {label}: {message}" for code, message in found]
+        found = [*_duplicates(test, streams, len(own), texts), *_counts(own, ks)]
+        warnings += [f"{code}: {_label(own, by)}: {message}" for code, message in found]
     return warnings
+
+
+def seed_warnings(table: LongTable) -> list[str]:
+    """``repeated-seeds`` where recorded seeds of samples occur again: in the same prompt, or for the same
+    task in a run of another seed."""
+    within, across = repeated_seeds(table)
+    found = []
+    if within:
+        found.append(f"repeated-seeds: {within} samples have the seed of another sample of their prompt")
+    if across:
+        found.append(
+            f"repeated-seeds: {across} samples have the seed of a sample of the same task in a run of "
+            "another seed; these runs are not independent repetitions"
+        )
+    return found
 
 
 def _label(rows: pd.DataFrame, by: Sequence[str]) -> str:
@@ -94,34 +105,29 @@ def chance_warnings(
     return warnings
 
 
-def _text_matrix(table: LongTable, chosen: IntArray) -> IntArray:
-    """Codes of the texts of one cell, [prompts, positions], -1 where there is none."""
-    prompt = np.unique(table.prompt[chosen], return_inverse=True)[1]
-    position = np.unique(table.position[chosen], return_inverse=True)[1]
-    inside = position < MAX_POSITIONS
-    shape = (int(prompt.max(initial=-1)) + 1, min(int(position.max(initial=-1)) + 1, MAX_POSITIONS))
-    texts = np.full(shape, -1, dtype=np.int64)
-    texts[prompt[inside], position[inside]] = table.text[chosen][inside]
-    return texts
-
-
-def _duplicates(texts: IntArray) -> list[tuple[str, str]]:
-    result = position_test(texts)
+def _duplicates(
+    result: PositionTest | None, streams: Streams, prompts: int, texts: bool
+) -> list[tuple[str, str]]:
     if result is None:
         return []
-    if result.one_text and len(texts) >= _MIN_ONE_TEXT:
+    if texts and result.one_text and prompts >= _MIN_ONE_TEXT:
         message = (
             "all samples of every prompt are the same text; temperature 0, one seed for all samples and a "
             "fully collapsed model look alike here, so check the sampling before reading diversity"
         )
         return [("one-text", message)]
-    if not result.flagged:
+    flagged, worst = len(result.copies()), result.worst
+    if not flagged:
         return []
+    first, second = result.pairs[worst]
     message = (
-        f"samples are not independent: {result.flagged} pairs of sample positions repeat each other's text "
-        f"beyond chance (positions {result.first} and {result.second} in {result.agreeing} of "
-        f"{result.prompts} prompts, chance gives {result.expected:.1f}); look for reused seeds or a cache"
+        f"samples are not independent: {flagged} pairs of sample positions repeat each other's "
+        f"{'text' if texts else 'outcome'} beyond chance (positions {first} and {second} in "
+        f"{result.agreeing[worst]:.0f} of {result.prompts[worst]:.0f} prompts, chance gives "
+        f"{result.expected[worst]:.1f}); look for reused seeds or a cache"
     )
+    if streams.distinct < len(streams.first):
+        message += f"; the {len(streams.first)} samples are {streams.distinct} distinct streams"
     return [("duplicate-samples", message)]
 
 

@@ -20,86 +20,143 @@ randomness, no tuning: the chance of a false alarm in a cell of independent samp
 
 What it can't see: when all K texts of every prompt are one text, r = 1 and positions carry no information.
 Then temperature 0, one seed for all samples and full collapse look the same; see `PositionTest.one_text`.
+
+How many streams there are, and the numbers without the copies: `modebench.analysis.streams`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.special import bdtrc
 
 from modebench.analysis.pass_at_k import FloatArray, IntArray
 
 # Pairs of positions beyond these are not compared: the work grows with the square of the positions.
 MAX_POSITIONS = 1024
+# A pair is taken for copies when its bounded p-value, over all pairs, lies below this.
+THRESHOLD = 1e-6
 
 
 class PositionTest(NamedTuple):
-    """Result of the position test in one cell.
+    """Result of the position test in one cell: every pair of positions, and the most surprising one.
 
     Attributes:
-        p_value: upper bound, over all pairs, for the chance of an agreement like the most surprising one.
-        first: position i of that pair.
-        second: position j of that pair.
-        agreeing: prompts in which the pair carries the same text.
-        prompts: prompts in which both positions carry a text.
-        expected: how many agreements chance gives.
-        flagged: pairs beyond the threshold.
+        pairs: positions i < j of each pair, [N, 2].
+        agreeing: prompts in which the pair carries the same text, [N].
+        prompts: prompts in which both positions carry a text, [N].
+        expected: how many agreements chance gives, [N].
+        p_values: upper bound, over all pairs, for the chance of such an agreement, [N].
         one_text: every prompt with at least two texts repeats a single one (and there are such prompts).
     """
 
-    p_value: float
-    first: int
-    second: int
-    agreeing: int
-    prompts: int
-    expected: float
-    flagged: int
+    pairs: IntArray
+    agreeing: FloatArray
+    prompts: FloatArray
+    expected: FloatArray
+    p_values: FloatArray
     one_text: bool
 
+    @property
+    def worst(self) -> int:
+        """Number of the most surprising pair."""
+        return int(np.argmin(self.p_values))
 
-def position_test(texts: npt.ArrayLike, threshold: float = 1e-6) -> PositionTest | None:
+    def copies(self, threshold: float = THRESHOLD) -> IntArray:
+        """The pairs whose p-value lies below the threshold, [F, 2]."""
+        return self.pairs[self.p_values < threshold]
+
+
+def position_test(texts: npt.ArrayLike) -> PositionTest | None:
     """Look for pairs of sample positions whose texts agree beyond chance.
 
     Args:
         texts: [P, K] integer codes; equal codes in a row are equal texts, negative ones are missing.
-        threshold: a pair is flagged when its bounded p-value, times the number of pairs, lies below.
 
     Returns:
         the result, or None when no prompt has two texts.
 
     >>> reused = [[3 * p, 3 * p + 1, 3 * p, 3 * p + 2] for p in range(20)]  # third repeats first
-    >>> result = position_test(reused)
-    >>> result.first, result.second, result.agreeing, result.p_value < 1e-6
-    (0, 2, 20, True)
-    >>> position_test([[p] * 4 for p in range(20)]).p_value  # collapse: nothing to see in positions
+    >>> position_test(reused).copies().tolist()
+    [[0, 2]]
+    >>> float(position_test([[p] * 4 for p in range(20)]).p_values.min())  # collapse: nothing to see
     1.0
     """
     codes = np.asarray(texts, dtype=np.int64)[:, :MAX_POSITIONS]
-    present = codes >= 0
     rate, eligible = _agreement_rate(codes)
-    codes, present, rate = codes[eligible], present[eligible], rate[eligible]
+    codes, rate = codes[eligible], rate[eligible]
     if len(codes) == 0 or codes.shape[1] < 2:
         return None
     agreeing = _agreements(codes)
-    weight = present.astype(np.float64)
+    weight = (codes >= 0).astype(np.float64)
     both = np.rint(weight.T @ weight)
     expected = (weight * rate[:, None]).T @ weight
     i, j = np.triu_indices(codes.shape[1], k=1)
-    p_values = np.minimum(_tail(agreeing[i, j], both[i, j], expected[i, j]) * len(i), 1.0)
-    worst = int(np.argmin(p_values))
-    a, b = int(i[worst]), int(j[worst])
     return PositionTest(
-        p_value=float(p_values[worst]),
-        first=a,
-        second=b,
-        agreeing=int(agreeing[a, b]),
-        prompts=int(both[a, b]),
-        expected=float(expected[a, b]),
-        flagged=int(np.sum(p_values < threshold)),
+        pairs=np.stack([i, j], axis=1),
+        agreeing=agreeing[i, j],
+        prompts=both[i, j],
+        expected=expected[i, j],
+        p_values=np.minimum(_tail(agreeing[i, j], both[i, j], expected[i, j]) * len(i), 1.0),
         one_text=bool(np.all(rate == 1.0)),
+    )
+
+
+def stream_of_position(copies: npt.ArrayLike, positions: int) -> IntArray:
+    """Which positions carry the same random stream, copies of copies included.
+
+    Args:
+        copies: [F, 2] pairs of positions that repeat each other.
+        positions: number of positions K.
+
+    Returns:
+        the first position of the stream of each position, [K].
+
+    >>> stream_of_position([[1, 3], [3, 4]], 5).tolist()
+    [0, 1, 2, 1, 1]
+    """
+    pairs = np.asarray(copies, dtype=np.int64).reshape(-1, 2)
+    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(positions, positions))
+    _, stream = connected_components(graph, directed=False)
+    first = np.full(positions, positions)
+    np.minimum.at(first, stream, np.arange(positions))
+    return np.asarray(first[stream])
+
+
+def lag_agreement(tests: Sequence[PositionTest]) -> pd.DataFrame:
+    """Agreement of positions at each distance, over all prompts of some cells.
+
+    Copies that come from overlapping ranges of seeds stand at fixed distances, which stick out here.
+
+    Returns:
+        a row a lag j - i, from 1: ``lag``, ``agreement`` and ``chance`` (share of the compared prompts in
+        which the texts agree, and would agree by chance), ``compared`` (their number, each once a pair).
+
+    >>> shifted = [[p, 100 + p, 200 + p, p, 100 + p, 200 + p] for p in range(0, 50)]
+    >>> table = lag_agreement([position_test(shifted)]).set_index("lag")
+    >>> table["agreement"].round(2).tolist()
+    [0.0, 0.0, 1.0, 0.0, 0.0]
+    """
+    columns = {name: np.zeros(MAX_POSITIONS) for name in ("agreeing", "expected", "prompts")}
+    for test in tests:
+        lag = test.pairs[:, 1] - test.pairs[:, 0]
+        for name, total in columns.items():
+            total += np.bincount(lag, weights=getattr(test, name), minlength=MAX_POSITIONS)
+    lags = np.flatnonzero(columns["prompts"])
+    agreeing, expected, compared = (values[lags] for values in columns.values())
+    return pd.DataFrame(
+        {
+            "lag": lags,
+            "agreement": agreeing / compared,
+            "chance": expected / compared,
+            "compared": compared.astype(np.int64),
+        }
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from modebench.analysis.caveats import cell_warnings, chance_warnings
+from modebench.analysis.caveats import cell_warnings, chance_warnings, seed_warnings
 from modebench.analysis.cells import Cells, IntervalSettings, interval_settings
 from modebench.analysis.chance import (
     COLUMNS,
@@ -24,9 +24,10 @@ from modebench.analysis.chance import (
 )
 from modebench.analysis.diversity import effective_modes
 from modebench.analysis.intervals import Interval, mean_of_cells
-from modebench.analysis.long_table import columns_of, read_long_table
+from modebench.analysis.long_table import LongTable, columns_of, read_long_table
 from modebench.analysis.metrics import ELIGIBLE_ONLY, Metric, cell_metrics
 from modebench.analysis.prompts import checked_ks, prompt_statistics, prompt_table
+from modebench.analysis.streams import Streams, find_streams, repeated_seeds, without_copies
 
 __all__ = ["SCHEMA", "prompt_table", "summarize", "summary_document"]
 
@@ -51,6 +52,7 @@ def summary_document(
     reading: str | None = None,
     profile: str | None = None,
     chance: pd.DataFrame | str = NO_CHANCE,
+    distinct_streams: bool = False,
 ) -> dict[str, Any]:
     """The numbers of a run as one JSON-ready mapping (no NaN, no numpy types).
 
@@ -69,6 +71,10 @@ def summary_document(
     modes@k and PCMD of the same form (`modebench.analysis.chance`); ``best_constant`` also has the
     ``answer`` (None where the cell joins task sets with different ones) and its ``bound``: ``exact``, or
     ``lower`` where a better answer may exist.
+
+    ``streams`` says whether the samples are independent draws: how many ``positions`` were compared, how many
+    ``distinct`` streams they are, the ``lags`` between copies with their agreement and that expected by
+    chance, and how many samples have ``repeated_seeds`` (`modebench.analysis.streams`).
 
     ``overall`` holds the same metrics as equal means of the cells, n being the number of cells. A metric
     that is None in any cell is None there, and PCMD is reportable where it is so in every cell. It is empty
@@ -90,9 +96,12 @@ def summary_document(
         profile: prompt profile of the run, likewise.
         chance: what chance does on each prompt, see `modebench.analysis.chance.aligned` for the columns; or
             the reason why that is not known, which then stands in the chance rows.
+        distinct_streams: give every cell its metrics on distinct streams alone beside the others, under
+            ``distinct_streams``; there the per-group forms are mostly undefined, as groups lose samples.
 
     Returns:
-        ``{schema, reading, profile, interval, interval_method, min_eligible, ks, cells, overall, warnings}``.
+        ``{schema, reading, profile, interval, interval_method, min_eligible, ks, streams, cells, overall,
+        warnings}``.
 
     Raises:
         ValueError: as `read_long_table`; a bad k; a level outside (0, 1); an upper level without
@@ -114,6 +123,23 @@ def summary_document(
     beside = _ChanceRows(grouped, table.prompts, keys, chance_metrics(metrics), chance)
     for cell, rows in zip(cells, beside.entries(how), strict=True):
         cell["chance"] = rows
+    streams = find_streams(table, grouped.rows)
+    if distinct_streams:
+        kept = without_copies(table, streams)
+        again = summary_document(
+            kept,
+            keys,
+            asked,
+            min_eligible=min_eligible,
+            interval=interval,
+            group_size=group_size,
+            bootstrap=bootstrap,
+            seed=seed,
+            upper_level=upper_level,
+        )
+        for cell, corrected in zip(cells, again["cells"], strict=True):
+            measured = {name: entry for name, entry in corrected.items() if _is_metric(entry)}
+            cell["distinct_streams"] = {"samples": corrected["samples_per_prompt"], **measured}
     return {
         "schema": SCHEMA,
         "reading": reading,
@@ -122,12 +148,28 @@ def summary_document(
         "interval_method": _method(bootstrap, upper_level),
         "min_eligible": min_eligible,
         "ks": list(asked),
+        "streams": _streams(table, streams),
         "cells": cells,
         "overall": _overall(cells, keys, metrics),
         "warnings": [
-            *cell_warnings(table, prompts, grouped.rows, keys, asked),
+            *cell_warnings(table, prompts, grouped.rows, keys, asked, streams),
+            *seed_warnings(table),
             *chance_warnings(prompts, beside.shuffled_accuracy, grouped.rows, keys, interval),
         ],
+    }
+
+
+def _is_metric(entry: Any) -> bool:
+    return isinstance(entry, dict) and "value" in entry
+
+
+def _streams(table: LongTable, streams: Streams) -> dict[str, Any]:
+    within, across = repeated_seeds(table)
+    return {
+        "positions": len(streams.first),
+        "distinct": streams.distinct,
+        "lags": streams.lags[["lag", "agreement", "chance"]].to_dict("records"),
+        "repeated_seeds": {"within_prompts": within, "across_runs": across},
     }
 
 
@@ -182,10 +224,10 @@ def tidy(cells: Sequence[Cell], min_eligible: int) -> pd.DataFrame:
             f"chance.{row}.{name}": metric
             for row, metrics in cell.get("chance", {}).items()
             for name, metric in metrics.items()
-            if isinstance(metric, dict) and metric["value"] is not None
+            if _is_metric(metric) and metric["value"] is not None
         }
         for name, metric in {**cell, **chance}.items():
-            if isinstance(metric, dict) and "value" in metric:
+            if _is_metric(metric):
                 numbers = {key: metric[key] for key in ("value", "low", "high", "n")}
                 reportable = name.split(".")[-1] not in ELIGIBLE_ONLY or metric["n"] >= min_eligible
                 rows.append({**keys, "metric": name, **numbers, "reportable": reportable})

@@ -120,17 +120,27 @@ def _grid(document: Mapping[str, Any], columns: Sequence[str] | None, chance: bo
     if unknown:
         raise ValueError(f"no cell has {unknown}; it has {sorted(known)}")
     left = [bool(cells) and not isinstance(cells[0].get(c), Mapping) and c != _SIZE for c in chosen]
-    rows = []
+    rows, beside = [], False
     for cell in cells:
         rows.append([_text(cell, column) for column in chosen])
+        if "distinct_streams" in cell and left and left[0]:
+            rows.append(_streams_row(cell["distinct_streams"], document["streams"], chosen))
         if chance and left and left[0]:
-            rows += _chance_rows(cell.get("chance", {}), chosen)
+            below = _chance_rows(cell.get("chance", {}), chosen)
+            rows += below
+            beside = beside or bool(below)
     overall = None
     if len(cells) > 1 and document.get("overall"):
         overall = [_text(document["overall"], c) for c in chosen]
         overall[0] = overall[0] or "mean of cells"
-    notes = _notes(document, chosen, chance and len(rows) > len(cells))
+    notes = _notes(document, chosen, beside)
     return Grid([_title(c) for c in chosen], rows, overall, notes, left)
+
+
+def _streams_row(cell: Mapping[str, Any], streams: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """The row of a cell's numbers on distinct streams alone; the first column holds its title."""
+    title = f"{INDENT}on {streams['distinct']} distinct streams of {streams['positions']}"
+    return [title, *("" if c == _SIZE else _text(cell, c) for c in columns[1:])]
 
 
 def _chance_rows(chance: Mapping[str, Any], columns: Sequence[str]) -> list[list[str]]:
@@ -191,7 +201,7 @@ def _text(cell: Mapping[str, Any], column: str) -> str:
             text += f" [{_formatted(column, entry['low'])}, {_formatted(column, entry['high'])}]"
         if column in ELIGIBLE_ONLY and not cell.get("pcmd", entry).get("reportable", True):
             text += "*"
-    if column == "pcmd" and "prompts" in cell:
+    if column == "pcmd" and "cells" not in cell:
         text += f" ({entry['n']})"
     return text
 

@@ -30,6 +30,10 @@ from modebench.verifiers import Reading
 @click.option(
     "--min-eligible", type=int, default=30, show_default=True, help="Prompts that make PCMD reportable."
 )
+@click.option(
+    "--distinct-streams", is_flag=True,
+    help="Below every cell its numbers without samples that are copies of others.",
+)  # fmt: skip
 @click.option("--chance/--no-chance", default=True, help="Chance rows below every cell of a table.")
 @shared.reading_option
 def command(
@@ -40,6 +44,7 @@ def command(
     upper_level: str | None,
     seed: int,
     min_eligible: int,
+    distinct_streams: bool,
     chance: bool,
     reading: Reading,
 ) -> int:
@@ -58,6 +63,7 @@ def command(
             reading=reading,
             profile=", ".join(sorted(profiles)) or None,
             chance=runs.chance(reading),
+            distinct_streams=distinct_streams,
         )
     except ValueError as error:
         raise UsageError(str(error)) from None

@@ -171,3 +171,18 @@ def test_chance_rows_survive_the_tidy_table(with_chance):
     text = format_table(tidy(with_chance["cells"], 30))
     assert "own answers shuffled" in text
     assert "0.667" in text
+
+
+def test_numbers_on_distinct_streams_stand_below_their_cell(make_samples):
+    copied = make_samples(["ABC.ABC.", ".CAB.CAB", "BBA.BBA."] * 20)  # the second half repeats the first
+    document = summary_document(copied, distinct_streams=True)
+    assert document["streams"]["distinct"] == 4
+    cell, row = format_table(document, chance=False).splitlines()[2:4]
+    assert cell.split()[2] == "60×8"
+    assert row.strip().startswith("on 4 distinct streams of 8")
+    # "ABC." and ".CAB" differ in every pair, "BBA." in two of three
+    assert "0.750 [" in row
+    assert "0.889 [" in row
+    assert "(60)" in row
+    assert "0.889" not in cell
+    assert "indented" not in format_table(document)
