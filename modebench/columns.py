@@ -28,7 +28,7 @@ import pandas as pd
 
 from modebench.errors import InputError, UsageError
 
-Kind = Literal["text", "count", "number", "flag", "hash"]
+Kind = Literal["text", "count", "number", "flag", "hash", "label"]
 Array = npt.NDArray[Any]
 
 _LINES_AT_ONCE = 8 << 20  # bytes
@@ -41,6 +41,7 @@ _ALLOWED: dict[Kind, tuple[frozenset[type], str]] = {
     "number": (frozenset({int, float, _NONE}), "a number"),
     "flag": (frozenset({bool, _NONE}), "true or false"),
     "hash": (frozenset({str, _NONE}), "text"),
+    "label": (frozenset({int, float, str, _NONE}), "a number or text"),
 }
 
 
@@ -50,7 +51,8 @@ class Field(NamedTuple):
     Attributes:
         name: its key.
         kind: ``text`` (few distinct values), ``count`` (an integer from 0), ``number``, ``flag``, or
-            ``hash`` (many distinct texts, of which only equality matters).
+            ``hash`` (many distinct texts, of which only equality matters), or ``label`` (the same for
+            numbers and texts).
         required: whether null and a missing key are refused.
     """
 
@@ -232,7 +234,9 @@ class _Codes(dict[str | None, int]):
 def _encoded(kind: Kind, values: Sequence[Any], codes: _Codes | None) -> Array:
     if codes is not None:
         return np.fromiter(map(codes.__getitem__, values), dtype=np.int32, count=len(values))
-    if kind == "hash":
+    if kind == "label":
+        values = [None if value is None else str(value) for value in values]
+    if kind in ("hash", "label"):
         return np.frombuffer(b"".join(map(_digest, values)), dtype="<i8")
     return np.array(values, dtype=np.int64 if kind == "count" else np.float64)
 
@@ -255,7 +259,7 @@ def _sorted_codes(codes: Array, known: Mapping[str | None, int]) -> tuple[Array,
 def _all_null(kind: Kind, values: Array) -> bool:
     if kind == "text":
         return bool(np.all(values < 0))
-    if kind == "hash":
+    if kind in ("hash", "label"):
         return not np.any(values)
     return kind != "count" and bool(np.all(np.isnan(values)))
 

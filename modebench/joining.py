@@ -48,10 +48,13 @@ _ANSWER = (
     Field("group", "number"),
     Field("prefix", "text"),
     Field("response", "hash"),
+    Field("seed", "label"),
     Field("finish_reason", "text"),
     *(Field(name, "number") for name in ("input_tokens", "output_tokens", "logprob", "entropy")),
 )
 _VERDICT = (Field("status", "text", True), Field("mode", "text"), Field("detail", "text"))
+# Columns of hashes have names of their own; `seed` is that of the run.
+_HASHED = {"response": "response_hash", "seed": "sample_seed"}
 _RESPONSE_FIELDS = (*_PLACE, *_CELL, *_ANSWER, Field("error", "text"))
 _VERDICT_FIELDS = (*_PLACE, *_VERDICT)
 _FILE_FIELDS = (*_PLACE, *_CELL, *_VERDICT, *_ANSWER, Field("modes", "number"), Field("listed", "flag"))
@@ -113,7 +116,7 @@ def _table(columns: Columns) -> pd.DataFrame:
         if kinds[name] == "text":
             content[name] = columns.categorical(name)
         else:
-            content["response_hash" if name == "response" else name] = columns.numbers(name)
+            content[_HASHED.get(name, name)] = columns.numbers(name)
     return pd.DataFrame(content, index=pd.RangeIndex(len(columns)))
 
 
@@ -205,7 +208,7 @@ def _finished(table: pd.DataFrame, path: Path, columns: Columns, texts: bool) ->
         del table["response_hash"]
     order = [
         *COLUMNS[: COLUMNS.index("response") + 1],
-        "response_hash",
+        *_HASHED.values(),
         *COLUMNS[COLUMNS.index("response") + 1 :],
     ]
     return _in_domain_order(table[[name for name in order if name in table]])

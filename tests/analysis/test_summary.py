@@ -199,3 +199,26 @@ def test_a_hundred_thousand_rows_in_a_second_or_so():
     assert len(summary_document(samples)["cells"]) == 15
     # about 0.5 s on one slow core; the bound leaves room for a busy machine
     assert time.perf_counter() - start < 5
+
+
+def test_repeated_seeds_are_told(make_samples):
+    samples = make_samples(["AAB.", "AB.."]).assign(seed=1)
+    samples["sample_seed"] = range(8)
+    samples.loc[0, "sample_seed"] = None
+    assert summary_document(samples)["warnings"] == []
+    again = samples.assign(sample_seed=[5, 6, 5, 5, 8, 9, 0, 0])  # 0 stands for an unknown seed
+    document = summary_document(again)
+    assert document["streams"]["repeated_seeds"] == {"within_prompts": 2, "across_runs": 0}
+    assert document["warnings"] == [
+        "repeated-seeds: 2 samples have the seed of another sample of their prompt"
+    ]
+
+
+def test_seeds_shared_by_runs_that_claim_to_differ(make_samples):
+    one = make_samples(["AAB.", "AB.."]).assign(arm="x", seed=1, sample_seed=range(1, 9))
+    shared = one.assign(arm="y")  # arms of one seed share their random numbers on purpose
+    by = ["arm", "seed", "domain"]
+    assert summary_document(pd.concat([one, shared]), by=by)["warnings"] == []
+    document = summary_document(pd.concat([one, one.assign(seed=2)]), by=by)
+    assert document["streams"]["repeated_seeds"] == {"within_prompts": 0, "across_runs": 8}
+    assert any("in a run of another seed" in text for text in document["warnings"])
