@@ -211,4 +211,4 @@ def _tasks(
 def _compressed(data: object) -> str:
     """JSON, deflated, in base64; characters outside ASCII are escaped, lone surrogates among them."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(text.encode("ascii"))).decode("ascii")

@@ -31,16 +31,19 @@ class Figure(NamedTuple):
     svg: bytes
 
 
-def report_figures(samples: pd.DataFrame, summary: pd.DataFrame) -> list[Figure]:
+def report_figures(
+    samples: pd.DataFrame, summary: pd.DataFrame, comparison: pd.DataFrame | None = None
+) -> list[Figure]:
     """The figures that these samples call for, a panel a domain and level.
 
     pass@k, modes@k and the accuracy–diversity plane always; the collapse curve where runs differ in their
     step, the frontier where they differ in their temperature; modes before and after where there are two
-    runs.
+    runs, and their paired differences.
 
     Args:
         samples: long table, with the column run where there are several.
         summary: the tidy table of its summary document, by domain, level and what tells the runs apart.
+        comparison: what `modebench.compare` says of two runs, by domain and level; None without.
     """
     varying = [
         name
@@ -88,7 +91,8 @@ def report_figures(samples: pd.DataFrame, summary: pd.DataFrame) -> list[Figure]
                 summary,
             )
         )
-    return figures + _before_after(samples, panels)
+    figures += _before_after(samples, panels)
+    return figures if comparison is None else [*figures, _differences(comparison)]
 
 
 def _ends(summary: pd.DataFrame) -> pd.DataFrame:
@@ -110,6 +114,17 @@ def _before_after(samples: pd.DataFrame, panels: _Panels) -> list[Figure]:
 
     caption = f"Distinct modes of every prompt, before ({runs[0]}) and after ({runs[1]})."
     return [panels.figure("Modes of each prompt", caption, draw, samples)]
+
+
+def _differences(comparison: pd.DataFrame) -> Figure:
+    names = [name for name in ("domain", "level") if comparison[name].nunique() > 1]
+    canvas = Canvas(figsize=(10, 1.2 + 0.32 * len(comparison)), layout="constrained")
+    plots.forest(comparison, canvas.subplots(), by=names)
+    caption = (
+        "Second run − first run over the same prompts, with intervals over prompts and the p-value of a "
+        "sign-flip test; a star: significant at 0.05 after Holm's adjustment."
+    )
+    return Figure("Paired differences", caption, svg(canvas))
 
 
 class _Panels:

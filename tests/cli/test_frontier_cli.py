@@ -144,11 +144,11 @@ def test_report_of_several_runs_and_of_a_file(modebench: Command, tmp_path: Path
     modebench("eval", "-m", "mock/collapsed", *SMALL[2:], "-o", "b", "--arm", "second")
     done = modebench("report", "a", "b", "-o", "page.html", "--title", "Two <runs>")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("page.html: 48 samples, 0.")
+    assert done.stdout.startswith("page.html: 0.")
     page = (tmp_path / "page.html").read_text()
     assert "<h1>Two &lt;runs&gt;</h1>" in page
-    for title in ("pass@k", "modes@k", "Accuracy and diversity", "Modes of each prompt"):
-        assert f"<strong>{title}.</strong>" in page
+    for title in ("pass@k", "modes@k", "Accuracy and diversity", "Modes of each prompt", "Paired differ"):
+        assert f"<strong>{title}" in page
     assert "one-text" not in page  # three prompts are too few to say so
     assert modebench("report", "a").returncode == 0
     assert (tmp_path / "a/report.html").is_file()

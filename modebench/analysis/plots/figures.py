@@ -246,8 +246,11 @@ def forest(
 ) -> Axes:
     """Paired differences with their intervals, one row each, and the line of no difference.
 
+    A star: significant at 0.05 after Holm's adjustment.
+
     Args:
-        comparison: columns metric, difference, low, high, optionally p, and those that name a row.
+        comparison: from ``mb.compare(a, b)``: columns metric, difference, low, high, optionally p and p_holm,
+            and those that name a row.
         ax: axes to draw on.
         metrics: which metrics, in this order; None for all.
         by: columns that name a row beside its metric; None for all that differ.
@@ -280,14 +283,19 @@ def forest(
     return ax
 
 
+_ALPHA = 0.05
+
+
 def _difference_text(row: pd.Series) -> str:
     if pd.isna(row["difference"]):
         return "undefined"
     text = f"{row['difference']:+.3f}"
     if pd.notna(row["low"]):
         text += f" [{row['low']:+.3f}, {row['high']:+.3f}]"
-    p = row.get("p")
-    return text if p is None or pd.isna(p) else f"{text}  p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+    p, adjusted = row.get("p"), row.get("p_holm")
+    if p is not None and pd.notna(p):
+        text += f"  p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+    return f"{text} *" if adjusted is not None and adjusted < _ALPHA else text
 
 
 def _paired_modes(before: pd.DataFrame, after: pd.DataFrame) -> tuple[pd.DataFrame, int]:

@@ -22,7 +22,8 @@ _TITLES = {"pcmd": "PCMD", "effective_modes": "effective modes", "distinct_pair_
 # Columns of a tidy table that never name a series.
 _NUMBERS = frozenset(
     {"split", "prompts", "prompts_without_samples", "samples_per_prompt", "metric", "value", "low", "high"}
-    | {"n", "reportable", "k", "rank", "difference", "p", "p_holm"}
+    | {"n", "reportable", "k", "rank", "difference", "p", "p_holm", "value_a", "value_b"}
+    | {"seeds", "seed_low", "seed_high"}
 )
 _WIDTH = 34
 _MOST_INSIDE = 5

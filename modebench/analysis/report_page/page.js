@@ -188,5 +188,6 @@
   });
   find("more").addEventListener("click", more);
   apply();
+  document.documentElement.dataset.milliseconds = String(Math.round(performance.now()));
   document.documentElement.dataset.ready = "true";
 })();
