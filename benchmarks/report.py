@@ -78,7 +78,7 @@ def make_page(samples: pd.DataFrame) -> str:
         for row in samples.drop_duplicates("task_id").itertuples()
     }
     figures = report_figures(samples, tidy(document["cells"], 30))
-    return render_report(Report("Benchmark", samples, document, figures, problems, {}, [], "benchmark"))
+    return render_report(Report("Benchmark", samples, document, figures, problems, {}, [], [], "benchmark"))
 
 
 def opening_seconds(page: Path, repeats: int = 5) -> list[float]:

@@ -9,12 +9,13 @@ import pandas as pd
 
 from modebench import __version__
 from modebench.analysis.compare import comparison_document, tidy_comparison
+from modebench.analysis.probing import probe, render_probe
 from modebench.analysis.report import Report, render_report
 from modebench.analysis.report_figures import report_figures
 from modebench.analysis.summary import summary_document, tidy
 from modebench.config import tasks_of
 from modebench.errors import UsageError
-from modebench.samples import NO_CHANCE_BY_PREFIX, ORIGIN, Run, Runs
+from modebench.samples import NO_CHANCE_BY_PREFIX, ORIGIN, Run, Runs, SampleFile
 
 Manifests = dict[str, dict[str, Any]]
 
@@ -56,9 +57,14 @@ def make_report(runs: Runs, title: str, reading: str | None = None, min_eligible
             problems=_problems(runs),
             settings={name: _settings(manifest) for name, manifest in manifests.items()},
             remarks=remarks,
+            notes=[render_probe(probe(member.samples(reading))) for member in runs if _probed(member)],
             version=__version__,
         )
     )
+
+
+def _probed(member: Run | SampleFile) -> bool:
+    return isinstance(member, Run) and "prefixes" in member.folder.manifest
 
 
 def _labels(samples: pd.DataFrame, names: Sequence[str]) -> pd.Series:

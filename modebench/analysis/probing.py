@@ -16,6 +16,7 @@ unprefixed samples again) doubles the budget.
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -216,7 +217,7 @@ def render_probe(document: dict[str, Any]) -> str:
             f"{cell['domain']} {cell['level']}: of {existing} modes of {cell['tasks']} tasks "
             f"{cell['found_without']} found without a prefix, {cell['only_with_prefix']} only with one{never}"
         )
-    return "\n".join([*lines, document["note"]])
+    return "\n".join([*lines, *textwrap.wrap(document["note"], 110)])
 
 
 def _number(entry: dict[str, Any], limits: bool) -> str:

@@ -42,6 +42,7 @@ class Report:
         problems: text of every task, by domain, level and id; the others are listed without theirs.
         settings: name of a run -> its settings, in the order in which they are shown.
         remarks: more warnings than the document's.
+        notes: texts below the summary, set as they are.
         version: of the program.
     """
 
@@ -52,6 +53,7 @@ class Report:
     problems: Mapping[tuple[str, int, str], str]
     settings: Mapping[str, Mapping[str, object]]
     remarks: Sequence[str]
+    notes: Sequence[str]
     version: str
 
 
@@ -64,7 +66,7 @@ def render_report(report: Report) -> str:
         "title": escape(report.title),
         "subtitle": escape(_subtitle(report, len(data["prompts"]))),
         "warnings": _warnings([*report.remarks, *report.document.get("warnings", ())]),
-        "summary": render(report.document, "html"),
+        "summary": render(report.document, "html") + "".join(map(_note, report.notes)),
         "figures": "".join(map(_figure, report.figures)),
         "settings": _settings(report.settings),
         "version": escape(report.version),
@@ -98,6 +100,10 @@ def _warnings(texts: Sequence[str]) -> str:
         return ""
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return f'<section class="warnings" id="warnings"><strong>Warnings</strong><ul>{items}</ul></section>'
+
+
+def _note(text: str) -> str:
+    return f'<div class="scroll"><pre class="table">{escape(text)}</pre></div>'
 
 
 def _figure(figure: Figure) -> str:

@@ -12,6 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from modebench.analysis import plots
+from modebench.analysis.plots.series import named_value
+
+_Draw = Callable[[pd.DataFrame, Axes, list[str]], Axes]
 
 _WIDTH, _HEIGHT = 3.6, 3.0
 _MOST_COLUMNS = 3
@@ -29,6 +32,39 @@ class Figure(NamedTuple):
     title: str
     caption: str
     svg: bytes
+
+
+# Title, caption and drawing of the figures that every report has.
+_ALWAYS: tuple[tuple[str, str, _Draw], ...] = (
+    (
+        "pass@k",
+        "The chance that k attempts hold a correct one, unbiased; bands are intervals over prompts.",
+        lambda part, ax, by: plots.k_curves(part, ax, metric="pass@k", by=by),
+    ),
+    (
+        "modes@k",
+        "Distinct correct modes expected in k attempts; a curve that flattens early has few modes.",
+        lambda part, ax, by: plots.k_curves(part, ax, metric="modes@k", by=by),
+    ),
+    (
+        "Accuracy and diversity",
+        "Right is more accurate, up is more diverse (PCMD: do two correct answers differ?).",
+        lambda part, ax, by: plots.accuracy_diversity(part, ax, by=by),
+    ),
+)
+# The same of those that are drawn along a column in which runs differ.
+_ALONG: dict[str, tuple[str, str, _Draw]] = {
+    "step": (
+        "Collapse curve",
+        "PCMD (solid) and accuracy (dashed) over training; PCMD falling is collapse.",
+        lambda part, ax, by: plots.collapse_curve(part, ax, by=by),
+    ),
+    "temperature": (
+        "Temperature frontier",
+        "What sampling temperature trades: each point is one temperature.",
+        lambda part, ax, by: plots.temperature_frontier(part, ax, by=by),
+    ),
+}
 
 
 def report_figures(
@@ -51,46 +87,11 @@ def report_figures(
         if name in summary and summary[name].nunique(dropna=False) > 1
     ]
     panels = _Panels(summary)
-    ends = _ends(summary)
-    figures = [
-        panels.figure(
-            "pass@k",
-            "The chance that k attempts hold a correct one, unbiased; bands are intervals over prompts.",
-            lambda part, ax: plots.k_curves(part, ax, metric="pass@k", by=varying),
-            ends,
-        ),
-        panels.figure(
-            "modes@k",
-            "Distinct correct modes expected in k attempts; a curve that flattens early has few modes.",
-            lambda part, ax: plots.k_curves(part, ax, metric="modes@k", by=varying),
-            ends,
-        ),
-        panels.figure(
-            "Accuracy and diversity",
-            "Right is more accurate, up is more diverse (PCMD: do two correct answers differ?).",
-            lambda part, ax: plots.accuracy_diversity(part, ax, by=varying),
-            ends,
-        ),
-    ]
-    if "step" in varying:
-        others = [name for name in varying if name != "step"]
-        caption = "PCMD (solid) and accuracy (dashed) over training; PCMD falling is collapse."
-        figures.append(
-            panels.figure(
-                "Collapse curve", caption, lambda part, ax: plots.collapse_curve(part, ax, by=others), summary
-            )
-        )
-    if "temperature" in varying:
-        others = [name for name in varying if name != "temperature"]
-        caption = "What sampling temperature trades: each point is one temperature."
-        figures.append(
-            panels.figure(
-                "Temperature frontier",
-                caption,
-                lambda part, ax: plots.temperature_frontier(part, ax, by=others),
-                summary,
-            )
-        )
+    figures = [panels.series(*figure, _ends(summary), varying) for figure in _ALWAYS]
+    for column, figure in _ALONG.items():
+        if column in varying:
+            others = [name for name in varying if name != column]
+            figures.append(panels.series(*figure, summary, others))
     figures += _before_after(samples, panels)
     return figures if comparison is None else [*figures, _differences(comparison)]
 
@@ -118,8 +119,14 @@ def _before_after(samples: pd.DataFrame, panels: _Panels) -> list[Figure]:
 
 def _differences(comparison: pd.DataFrame) -> Figure:
     names = [name for name in ("domain", "level") if comparison[name].nunique() > 1]
-    canvas = Canvas(figsize=(10, 1.2 + 0.32 * len(comparison)), layout="constrained")
-    plots.forest(comparison, canvas.subplots(), by=names)
+    # Counts of modes have another scale than shares.
+    counts = comparison["metric"].str.startswith("modes@")
+    parts = [part for part in (comparison[~counts], comparison[counts]) if len(part)]
+    canvas = Canvas(figsize=(10, 1.5 + 0.32 * len(comparison)), layout="constrained")
+    sizes = [len(part) for part in parts]
+    axes = canvas.subplots(len(parts), 1, squeeze=False, height_ratios=sizes).flatten()
+    for part, ax in zip(parts, axes, strict=True):
+        plots.forest(part, ax, by=names)
     caption = (
         "Second run − first run over the same prompts, with intervals over prompts and the p-value of a "
         "sign-flip test; a star: significant at 0.05 after Holm's adjustment."
@@ -133,6 +140,22 @@ class _Panels:
     def __init__(self, summary: pd.DataFrame) -> None:
         cells = summary[["domain", "level"]].drop_duplicates() if len(summary) else pd.DataFrame()
         self.cells = [(str(domain), level) for domain, level in cells.itertuples(index=False)]
+
+    def series(
+        self, title: str, caption: str, draw: _Draw, summary: pd.DataFrame, names: Sequence[str]
+    ) -> Figure:
+        """Draw every cell's part of a summary, a series a combination of these columns.
+
+        A series looks the same in every panel.
+        """
+        by = ["series"] if names else []
+        if by:
+            labels = [
+                ", ".join(map(named_value, names, values))
+                for values in summary[list(names)].itertuples(index=False)
+            ]
+            summary = summary.assign(series=pd.Categorical(labels, categories=list(dict.fromkeys(labels))))
+        return self.figure(title, caption, lambda part, ax: draw(part, ax, by), summary)
 
     def figure(
         self, title: str, caption: str, draw: Callable[[pd.DataFrame, Axes], Axes], table: pd.DataFrame

@@ -66,6 +66,7 @@ def report(samples: pd.DataFrame, **changes: Any) -> Report:
         "problems": {("countdown", 1, "t0"): "Reach 24."},
         "settings": {"run a": {"model": "m", "seed": 0}, "run b": {"model": "m", "seed": 1}},
         "remarks": [],
+        "notes": [],
         "version": "1",
     }
     return Report(**content | changes)
@@ -180,13 +181,14 @@ def test_the_same_report_is_the_same_bytes() -> None:
 def test_hostile_texts_add_no_element_anywhere() -> None:
     samples = table([[text, "A" + text] for text in HOSTILE])
     samples["mode"] = samples["mode"].where(samples["mode"].isna(), samples["response"])
-    plain = Tags(render_report(report(table([["x", "A"]] * len(HOSTILE)), remarks=["mild"])))
+    plain = Tags(render_report(report(table([["x", "A"]] * len(HOSTILE)), remarks=["mild"], notes=["mild"])))
     nasty = HOSTILE[0] + HOSTILE[4] + "\ud800"
     page = render_report(
         report(
             samples,
             title=nasty,
             remarks=[nasty],
+            notes=[nasty],
             settings={nasty: {"model": nasty, nasty: 1}, "b": {"model": "m"}},
             problems={("countdown", 1, "t0"): nasty},
         )

@@ -98,12 +98,17 @@ def error_sides(value: float, low: float, high: float) -> Any:
 
 
 def series_of(rows: pd.DataFrame, x: str | None, names: Sequence[str]) -> Iterator[Series]:
-    """The series of a table in the order of their first rows, each sorted by x."""
+    """The series of a table in the order of their first rows, each sorted by x.
+
+    A single categorical column gives every series the look of its category's place, the same in every figure.
+    """
     if not names:
         groups: dict[Any, pd.DataFrame] = {(): rows} if len(rows) else {}
     else:
         groups = dict(iter(rows.groupby(list(names), sort=False, dropna=False, observed=True)))
-    for number, (key, part) in enumerate(groups.items()):
+    fixed = len(names) == 1 and isinstance(rows[names[0]].dtype, pd.CategoricalDtype)
+    for place, (key, part) in enumerate(groups.items()):
+        number = int(part[names[0]].cat.codes.iloc[0]) if fixed else place
         label = ", ".join(map(named_value, names, key))
         if x is not None:
             part = part.sort_values(x, kind="stable")
