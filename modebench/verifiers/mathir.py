@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from modebench.verifiers import rational
 from modebench.verifiers.extraction import MATHIR, extract
+from modebench.verifiers.mathir_solution import solution
 from modebench.verifiers.rational import Rational
 from modebench.verifiers.reference import require_int, require_verifier
 from modebench.verifiers.verdict import InvalidReference, Verdict, correct, incorrect, malformed
@@ -318,7 +319,7 @@ def compile_reference(reference: Mapping[str, Any], level: int) -> Spec:
         names=names,
         bindings=bindings,
         start=_state(lhs, rhs, names),
-        target=_solution(lhs, rhs, names, bindings),
+        target=solution(lhs, rhs, names, bindings),
         max_steps=require_int(reference.get("max_steps", MAX_STEPS), "reference.max_steps", 1, MAX_STEPS),
         prefix=f"mathir:{version}:",
         actions=_actions(reference.get("actions"), names) if verifier == "mathir_action_menu" else {},
@@ -366,33 +367,6 @@ def _normal(expression: Expression, names: Sequence[str], side: str) -> Rational
     if value is None:
         raise InvalidReference(f"reference.initial_{side}", "has no normal form (a power, or a zero divisor)")
     return value
-
-
-def _solution(
-    lhs: Rational, rhs: Rational, names: Sequence[str], bindings: Mapping[str, Fraction]
-) -> Fraction:
-    """The value of x; the equation must be linear in x, with x in no denominator.
-
-    Bindings may put zero below a multiple of x alone. The published reference takes such a coefficient
-    as infinite and 0 as the solution, and so does this one (no answer can reach it).
-    """
-    totals = [Fraction(0), Fraction(0)]
-    infinite = False
-    for sign, (numerator, denominator) in ((1, lhs), (-1, rhs)):
-        below = rational.substitute(denominator, names, bindings)
-        above = rational.substitute(numerator, names, bindings)
-        if not below and set(above) == {1}:
-            infinite = True
-            continue
-        if set(below) != {0}:
-            raise InvalidReference("reference.initial_lhs", "has x or zero in a denominator")
-        for power, number in above.items():
-            totals[power] += sign * number / below[0]
-    if infinite:
-        return Fraction(0)
-    if totals[1] == 0:
-        raise InvalidReference("reference.initial_lhs", "the equation does not determine x")
-    return -totals[0] / totals[1]
 
 
 def _actions(value: object, names: Sequence[str]) -> dict[str, Command]:

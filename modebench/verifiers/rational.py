@@ -237,13 +237,50 @@ def _product(factors: list[str]) -> str:
 
 def substitute(p: Polynomial, names: Sequence[str], values: Mapping[str, Fraction]) -> dict[int, Fraction]:
     """p with every symbol but x replaced: coefficients by power of x, zeros left out."""
-    result: dict[int, Fraction] = {}
+    bound: Mapping[Monomial, Fraction | int] = p
+    for name, value in values.items():
+        bound = _replace(bound, names.index(name), value)
+    return by_power_of_x(bound, names)
+
+
+def by_power_of_x(p: Mapping[Monomial, Fraction | int], names: Sequence[str]) -> dict[int, Fraction]:
+    """Coefficients by power of x of a polynomial that holds no other symbol."""
+    index = names.index("x")
+    return {monomial[index]: Fraction(number) for monomial, number in p.items()}
+
+
+def bind(
+    value: Rational, names: Sequence[str], values: Mapping[str, Fraction]
+) -> tuple[dict[Monomial, Fraction | int], dict[Monomial, Fraction | int]]:
+    """Numerator and denominator with numbers for all symbols but x, as the published reference puts them in:
+    one symbol after the other by name, and in between equal parts and powers cancel, but not factors.
+
+    So 0/0 can come out as a number, as zero, or as nothing: then both parts are empty.
+    """
+    above: dict[Monomial, Fraction | int] = dict(value.numerator)
+    below: dict[Monomial, Fraction | int] = dict(value.denominator)
+    finite = True
+    for name in sorted(values):
+        index = names.index(name)
+        above, below = _replace(above, index, values[name]), _replace(below, index, values[name])
+        finite = finite and bool(below)
+        if not above:
+            return {}, {(0,) * len(names): 1} if finite else {}
+        if len(above) == len(below) == 1:
+            (high, a), (low, b) = *above.items(), *below.items()
+            above = {tuple([max(i - j, 0) for i, j in zip(high, low, strict=True)]): a}
+            below = {tuple([max(j - i, 0) for i, j in zip(high, low, strict=True)]): b}
+        elif above == below:
+            above, below = {(0,) * len(names): 1}, {(0,) * len(names): 1}
+    return above, below
+
+
+def _replace(
+    p: Mapping[Monomial, Fraction | int], index: int, value: Fraction
+) -> dict[Monomial, Fraction | int]:
+    """p with one symbol replaced by a number, zeros left out."""
+    result: dict[Monomial, Fraction | int] = {}
     for monomial, coefficient in p.items():
-        power, number = 0, Fraction(coefficient)
-        for name, exponent in zip(names, monomial, strict=True):
-            if name == "x":
-                power = exponent
-            elif exponent:
-                number *= values[name] ** exponent
-        result[power] = result.get(power, Fraction(0)) + number
-    return {power: number for power, number in result.items() if number}
+        rest = (*monomial[:index], 0, *monomial[index + 1 :])
+        result[rest] = result.get(rest, 0) + coefficient * value ** monomial[index]
+    return {monomial: number for monomial, number in result.items() if number}

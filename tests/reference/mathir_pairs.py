@@ -124,6 +124,8 @@ def reference(rng: random.Random, level: int) -> dict[str, Any]:
     bindings: dict[str, Any] = {name: _value(rng) for name in names}
     if len(names) > 1 and rng.random() < 0.2:
         bindings[names[0]] = bindings[names[-1]]
+    if rng.random() < 0.1:
+        bindings = {name: rng.choice((0, 0, 0, 1, -1, 2, 2)) for name in names}
     common = {"bindings": bindings, "initial_lhs": lhs, "initial_rhs": rhs}
     if rng.random() < 0.8:
         common["max_steps"] = rng.choice((4, 4, 4, 3, 2, 1))

@@ -100,6 +100,7 @@ CASES: list[tuple[str, str, Any, str]] = [
     ("mathir", "initial_lhs", "add(mul(b,x),mul(a,a))", "initial_lhs"),
     ("mathir", "initial_lhs", "add(div(x,sub(a,a)),b)", "initial_lhs"),
     ("mathir", "initial_lhs", "add(div(a,x),b)", "initial_lhs"),
+    ("mathir", "initial_lhs", "div(add(mul(a,x),b),sub(add(b,b),sub(a,c)))", "initial_lhs"),
     ("mathir", "initial_rhs", "mul(c,c)", "initial_rhs"),
     ("mathir", "initial_rhs", "add(c,mul(a,x))", "initial_lhs"),
     *(("mathir", "max_steps", value, "max_steps") for value in (0, 5, True, "4", 4.0, None)),
