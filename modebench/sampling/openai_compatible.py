@@ -270,6 +270,9 @@ def _check(options: EngineOptions) -> None:
     for option, (valid, given, expected) in ranges.items():
         if not valid:
             raise UsageError(f"{option} must be {expected}, not {given}")
+    if not options.api_key_env.isidentifier():
+        # What was given may be a key, and is not repeated.
+        raise UsageError("--api-key-env must name an environment variable; it is not the key itself")
     url = urlsplit(options.base_url or OPENAI_URL)
     if url.username is not None or url.query:
         raise UsageError("--base-url must not carry a key or a query: name the key with --api-key-env")

@@ -174,13 +174,9 @@ def load_engine(
     if not torch.cuda.is_available():
         # Compiling for a CPU takes longer than most evaluations on one.
         options["enforce_eager"] = True
-    # Older releases have raw log-probabilities only, right at temperature 1.
-    processed = "logprobs_mode" in known
-    if processed:
-        options["logprobs_mode"] = "processed_logprobs"
-    if "generation_config" in known:
-        # vLLM's own defaults in place of those stored with the model.
-        options["generation_config"] = "vllm"
+    # Older releases know raw log-probabilities only, and always sample with the values that they are given.
+    wanted = {"logprobs_mode": "processed_logprobs", "generation_config": "vllm"}
+    options |= {option: value for option, value in wanted.items() if option in known}
     folder = Path(name).expanduser()
     try:
         llm = vllm.LLM(model=str(folder) if folder.is_dir() else name, **options)
@@ -194,7 +190,7 @@ def load_engine(
     return VLLMEngine(
         llm,
         name=name,
-        processed=processed,
+        processed="logprobs_mode" in known,
         groups_per_batch=groups_per_batch,
         chat_template=chat_template,
         origin=origin,

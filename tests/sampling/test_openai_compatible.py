@@ -405,6 +405,7 @@ def test_seeds_of_31_bits_for_servers_that_refuse_more(tmp_path: Path) -> None:
         ({"samples_per_request": 0}, "--samples-per-request"),
         ({"timeout": 0.0}, "--timeout"),
         ({"retries": -1}, "--retries"),
+        ({"api_key_env": "sk-secret"}, "--api-key-env must name an environment variable"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
