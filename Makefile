@@ -1,4 +1,4 @@
-# make demo   install, fetch a small real model, evaluate it on the five domains, print the table
+# make demo   install, fetch a small real model, evaluate it on the five domains, print the table, write a report
 # make test   install, then lint, types and tests
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -36,7 +36,8 @@ demo: $(STAMP)
 			--samples $(DEMO_SAMPLES) --max-tokens $(DEMO_TOKENS) > /dev/null; fi; \
 	}; \
 	run SmolLM2-135M "hf/$$model" && run chance mock/random && \
-	$(BIN)/modebench summarize runs/demo/SmolLM2-135M runs/demo/chance --by arm,domain
+	$(BIN)/modebench summarize runs/demo/SmolLM2-135M runs/demo/chance --by arm,domain && \
+	$(BIN)/modebench report runs/demo/SmolLM2-135M runs/demo/chance -o runs/demo/report.html
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from modebench.analysis import plots
+from modebench.analysis.curves import mode_spectrum
 from modebench.analysis.plots.series import named_value
 
 _Draw = Callable[[pd.DataFrame, Axes, list[str]], Axes]
@@ -52,6 +53,11 @@ _ALWAYS: tuple[tuple[str, str, _Draw], ...] = (
         lambda part, ax, by: plots.accuracy_diversity(part, ax, by=by),
     ),
 )
+_SPECTRUM: tuple[str, str, _Draw] = (
+    "Mode spectrum",
+    "The share of a prompt's correct answers in its commonest mode, the next, and so on; steep is collapsed.",
+    lambda part, ax, by: plots.mode_spectrum(part, ax, by=by),
+)
 # The same of those that are drawn along a column in which runs differ.
 _ALONG: dict[str, tuple[str, str, _Draw]] = {
     "step": (
@@ -72,9 +78,9 @@ def report_figures(
 ) -> list[Figure]:
     """The figures that these samples call for, a panel a domain and level.
 
-    pass@k, modes@k and the accuracy–diversity plane always; the collapse curve where runs differ in their
-    step, the frontier where they differ in their temperature; modes before and after where there are two
-    runs, and their paired differences.
+    pass@k, modes@k, the accuracy–diversity plane and the mode spectrum always; the collapse curve where runs
+    differ in their step, the frontier where they differ in their temperature; modes before and after where
+    there are two runs, and their paired differences.
 
     Args:
         samples: long table, with the column run where there are several.
@@ -88,6 +94,8 @@ def report_figures(
     ]
     panels = _Panels(summary)
     figures = [panels.series(*figure, _ends(summary), varying) for figure in _ALWAYS]
+    spectrum = mode_spectrum(samples, by=[*varying, "domain", "level"])
+    figures.append(panels.series(*_SPECTRUM, _ends(spectrum), varying))
     for column, figure in _ALONG.items():
         if column in varying:
             others = [name for name in varying if name != column]

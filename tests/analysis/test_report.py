@@ -146,7 +146,7 @@ def test_samples_without_optional_columns_are_packed_too() -> None:
 def test_the_page_carries_everything_inline_and_may_open_no_connection() -> None:
     page = render_report(report(table([["A1", "B2"], ["A", "x"]])))
     tags = Tags(page)
-    assert tags.tags.count("img") == 3
+    assert tags.tags.count("img") == 4
     sources = [value for name, value in tags.attributes if name in ("src", "href")]
     assert all(value and value.startswith(("data:image/svg+xml;base64,", "#")) for value in sources)
     assert "http:" not in page.replace("http-equiv", "")
@@ -212,7 +212,7 @@ def test_figures_follow_from_what_differs(make_samples: Callable[..., pd.DataFra
         summary = tidy(summary_document(samples, by=[*by, "domain", "level"])["cells"], 30)
         return [figure.title for figure in report_figures(samples, summary)]
 
-    always = ["pass@k", "modes@k", "Accuracy and diversity"]
+    always = ["pass@k", "modes@k", "Accuracy and diversity", "Mode spectrum"]
     assert titles(arm=["a"]) == always
     assert titles(step=[0, 1, 2]) == [*always, "Collapse curve"]
     assert titles(temperature=[0.5, 1.0, 1.5]) == [*always, "Temperature frontier"]
@@ -230,7 +230,7 @@ def test_in_a_browser_the_page_works_and_the_filter_filters(tmp_path: Path) -> N
         page.click("#more")
         assert page.locator("#list > details").count() == 100
         sizes = page.eval_on_selector_all("img", "images => images.map(image => image.naturalWidth)")
-        assert len(sizes) == 3
+        assert len(sizes) == 4
         assert min(sizes) > 100
         page.select_option("#status", label="incorrect")
         assert page.inner_text("#count") == "60 of 120 prompts"
