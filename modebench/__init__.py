@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from modebench.analysis import plots as plots
     from modebench.analysis.compare import compare
+    from modebench.analysis.curves import curves, mode_spectrum
     from modebench.analysis.power import power
     from modebench.analysis.summary import prompt_table, summarize
     from modebench.config import EvalConfig, Selection
@@ -41,12 +42,14 @@ _HOMES = {
     "UsageError": "modebench.errors",
     "Verdict": "modebench.verifiers",
     "compare": "modebench.analysis.compare",
+    "curves": "modebench.analysis.curves",
     "evaluate": "modebench.evaluation",
     "load_engine": "modebench.sampling",
     "load_run": "modebench.samples",
     "load_runs": "modebench.samples",
     "load_samples": "modebench.samples",
     "load_tasks": "modebench.tasks",
+    "mode_spectrum": "modebench.analysis.curves",
     "power": "modebench.analysis.power",
     "prompt_table": "modebench.analysis.summary",
     "read_tasks": "modebench.tasks",
@@ -68,12 +71,14 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "curves",
     "evaluate",
     "load_engine",
     "load_run",
     "load_runs",
     "load_samples",
     "load_tasks",
+    "mode_spectrum",
     "power",
     "prompt_table",
     "read_tasks",

@@ -5,6 +5,7 @@ Layout::
     run.json                  what was asked, of what, how; status running|success|error|cancelled
     responses.jsonl           a line per (task, sample), appended a group at a time, never rewritten
     verdicts.<reading>.jsonl  a line per judged response, written whole
+    chance.<reading>.jsonl    a line per task: what chance does on it, written whole
     summary.json              numbers; a function of the files above alone
 """
 

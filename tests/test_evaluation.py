@@ -78,6 +78,7 @@ def test_seed_is_63_bits_of_a_hash_and_depends_on_everything() -> None:
 def test_run_folder_has_the_contracted_files_and_fields(tmp_path: Path) -> None:
     run = evaluate(MockEngine("uniform"), tmp_path / "run", SMALL, model="mock/uniform")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "chance.published.jsonl",
         "responses.jsonl",
         "run.json",
         "summary.json",

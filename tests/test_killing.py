@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-FILES = ("responses.jsonl", "verdicts.published.jsonl", "summary.json")
+FILES = ("responses.jsonl", "verdicts.published.jsonl", "chance.published.jsonl", "summary.json")
 
 
 def asked(model: str) -> list[str]:

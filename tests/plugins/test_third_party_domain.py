@@ -46,6 +46,11 @@ def test_a_third_party_domain_is_evaluated_by_the_ordinary_command(
     assert list(cells) == ["countdown", "coins"]
     assert cells["coins"]["accuracy"]["value"] == 1
     assert cells["coins"]["pcmd"]["value"] > 0.5
+    beside = cells["coins"]["chance"]
+    assert beside["shuffled"]["accuracy"]["n"] == 6
+    assert "not enumerated" in beside["uniform"]["accuracy"]["reason"]
+    assert beside["best_constant"]["accuracy"]["value"] == 1 / 6
+    assert beside["best_constant"]["bound"] == "lower"
     chance = run(installed, tmp_path, "eval", "-m", "mock/random", *asked, "-o", "chance", "--json")
     assert json.loads(chance.stdout)["cells"][1]["accuracy"]["value"] < 1
     assert run(installed, tmp_path, "eval", "--resume", "run").returncode == 0
