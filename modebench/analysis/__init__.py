@@ -3,8 +3,8 @@
     samples (long table) -> prompt_table -> summarize / summary_document -> format_table / render
 
 Estimators of one prompt are in `diversity` and `pass_at_k`, intervals over prompts in `intervals`, the
-independence test of the samples in `duplicates` and `streams`, chance rows in `chance`, curves in `curves`. Nothing here knows a
-model or a domain.
+independence test of the samples in `duplicates` and `streams`, chance rows in `chance`, curves in `curves`.
+Nothing here knows a model or a domain.
 """
 
 from modebench.analysis.prompts import prompt_table

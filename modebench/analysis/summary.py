@@ -255,8 +255,8 @@ class _ChanceRows:
         chance: pd.DataFrame | str,
     ) -> None:
         self.metrics = metrics
-        nothing = pd.DataFrame(columns=["task_id", *COLUMNS])
-        self._table = aligned(nothing if isinstance(chance, str) else chance, identity)
+        nothing = {name: [None] * len(identity) for name in COLUMNS}
+        self._table = nothing if isinstance(chance, str) else aligned(chance, identity)
         self._unknown = dict.fromkeys(ROWS, chance) if isinstance(chance, str) else ROWS
         ks = [int(m.name.removeprefix("pass@")) for m in metrics if m.name.startswith("pass@")]
         column = self._table
