@@ -15,7 +15,7 @@ from modebench.analysis.report_figures import report_figures
 from modebench.analysis.summary import summary_document, tidy
 from modebench.config import tasks_of
 from modebench.errors import UsageError
-from modebench.samples import NO_CHANCE_BY_PREFIX, ORIGIN, Run, Runs, SampleFile
+from modebench.samples import ORIGIN, Run, Runs, SampleFile
 
 Manifests = dict[str, dict[str, Any]]
 
@@ -43,7 +43,7 @@ def make_report(runs: Runs, title: str, reading: str | None = None, min_eligible
         min_eligible=min_eligible,
         reading=reading or _shared(manifests, "reading"),
         profile=_shared(manifests, "profile"),
-        chance=NO_CHANCE_BY_PREFIX if "prefix" in samples else runs.chance(reading),
+        chance=runs.chance(reading),
     )
     comparison, remarks = (None, []) if "prefix" in samples else _compared(runs, reading)
     for name, manifest in manifests.items():

@@ -66,7 +66,7 @@ class Run:
 
     def chance(self, reading: str | None = None) -> pd.DataFrame | str:
         """What chance does on each prompt; see `modebench.chance.chance_table`."""
-        return chance_table(self.folder, reading or self.reading)
+        return _chance(self.folder, reading or self.reading)
 
     def summary(self, reading: str | None = None) -> dict[str, Any]:
         """The summary document, computed from the files."""
@@ -260,21 +260,23 @@ def run_document(folder: RunFolder, reading: str) -> dict[str, Any]:
     """The summary document of a graded run: numbers, and what they rest on."""
     manifest = folder.manifest
     samples = joined_samples(folder, reading, texts=False)
-    probed = "prefix" in samples
     document = summary_document(
         samples,
         by=cell_columns(samples),
         reading=reading,
         profile=manifest["profile"],
-        chance=NO_CHANCE_BY_PREFIX if probed else chance_table(folder, reading),
+        chance=_chance(folder, reading),
     )
-    probing = {"probing": probe(samples)} if probed else {}
+    probing = {"probing": probe(samples)} if "prefix" in samples else {}
     head = {"model": manifest["model"], "settings": manifest["settings"]}
     used = usage_of(samples, manifest["engine_options"])
     return {**head, **document, **probing, **used, **differences_summary(folder)}
 
 
-NO_CHANCE_BY_PREFIX = "chance is counted for runs without prefixes"
+def _chance(folder: RunFolder, reading: str) -> pd.DataFrame | str:
+    if "prefixes" in folder.manifest:
+        return "chance is counted for runs without prefixes"
+    return chance_table(folder, reading)
 
 
 def cell_columns(samples: pd.DataFrame) -> tuple[str, ...]:

@@ -213,8 +213,9 @@ def render_probe(document: dict[str, Any]) -> str:
     for cell in document["cells"]:
         existing = "an unknown number of" if cell["existing"] is None else cell["existing"]
         never = "" if cell["never_found"] is None else f", {cell['never_found']} never found"
+        tasks = "1 task" if cell["tasks"] == 1 else f"{cell['tasks']} tasks"
         lines.append(
-            f"{cell['domain']} {cell['level']}: of {existing} modes of {cell['tasks']} tasks "
+            f"{cell['domain']} {cell['level']}: of {existing} modes of {tasks} "
             f"{cell['found_without']} found without a prefix, {cell['only_with_prefix']} only with one{never}"
         )
     return "\n".join([*lines, *textwrap.wrap(document["note"], 110)])

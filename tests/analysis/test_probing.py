@@ -161,7 +161,7 @@ def test_the_text_states_numbers_budget_and_caveat() -> None:
     ]
     assert row.split()[:4] == ["use-division", "countdown", "1", "1"]
     assert cell == (
-        "countdown 1: of 9 modes of 1 tasks 2 found without a prefix, 1 only with one, 6 never found"
+        "countdown 1: of 9 modes of 1 task 2 found without a prefix, 1 only with one, 6 never found"
     )
     assert "does not prove it pruned" in " ".join(note)
 
