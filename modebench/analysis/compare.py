@@ -29,6 +29,8 @@ SCHEMA = "modebench-comparison-v1"
 ALPHA = 0.05
 # Settings that the tables themselves show; the others are those of the runs.
 TABLE_SETTINGS = ("samples", "tasks", "seeds")
+# Where one of these differs the prompts do too, which needs no word of its own.
+_IMPLY_PROMPTS = {"profile", "system", "tasks"}
 _MAX_GAP = 0.10
 _MIN_SEEDS = 3
 
@@ -185,19 +187,26 @@ def _check_settings(
         strange = [name for name in allow if name not in known]
         if strange:
             raise UsageError(f"no setting is called {strange[0]!r}; settings: {', '.join(sorted(known))}")
-    differing: dict[str, list[Any]] = {}
-    for name in ours.keys() & theirs.keys():
-        if ours[name] != theirs[name]:
-            _differ(name, ours[name], theirs[name], allow, differing)
-    return dict(sorted(differing.items()))
+    differing = {
+        name: [ours[name], theirs[name]] for name in ours if theirs.get(name, ours[name]) != ours[name]
+    }
+    if _IMPLY_PROMPTS & differing.keys():
+        differing.pop("prompts", None)
+    _refuse(differing, allow)
+    return differing
+
+
+def _refuse(differing: Mapping[str, Sequence[Any]], allow: Sequence[str]) -> None:
+    """Refuse settings that differ and are not allowed to, all in one line."""
+    refused = {name: values for name, values in differing.items() if name not in allow}
+    if refused:
+        what = "; ".join(f"{name}: {a!r} and {b!r}" for name, (a, b) in refused.items())
+        options = " ".join(f"--allow-mismatch {name}" for name in refused)
+        raise UsageError(f"A and B differ in {what}; to compare them all the same: {options}")
 
 
 def _differ(name: str, a: Any, b: Any, allow: Sequence[str], differing: dict[str, list[Any]]) -> None:
-    if name not in allow:
-        raise UsageError(
-            f"A and B differ in {name}: {a!r} and {b!r}; "
-            f"to compare them all the same: --allow-mismatch {name}"
-        )
+    _refuse({name: [a, b]}, allow)
     differing[name] = [a, b]
 
 

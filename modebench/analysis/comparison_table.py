@@ -49,7 +49,7 @@ def _differences(document: Mapping[str, Any], keys: Sequence[str]) -> Grid:
         for name in document["starred"]:
             entry = cell[name]
             star = "*" if entry["p_holm"] is not None and entry["p_holm"] < ALPHA else ""
-            few = "" if entry.get("reportable", True) else "†"
+            few = "†" if entry["n"] and not entry.get("reportable", True) else ""
             difference = _with_limits(entry["difference"], entry) + star + few
             row = [*(str(cell[key]) for key in keys), _TITLES.get(name, name), str(entry["n"])]
             row += [_number(entry["a"]), _number(entry["b"]), difference, _p(entry["p"]), _p(entry["p_holm"])]

@@ -199,6 +199,19 @@ def test_settings_must_match(make_samples, name, values):
         comparison_document(a, a, allow=["mood"])
 
 
+def test_all_mismatches_stand_in_one_line(make_samples):
+    a = Recorded(make_samples(A), profile="direct", prompts="1", top_p=1.0)
+    b = Recorded(make_samples(A), profile="plain", prompts="2", top_p=0.9)
+    with pytest.raises(UsageError) as caught:
+        comparison_document(a, b)
+    assert str(caught.value) == (
+        "A and B differ in profile: 'direct' and 'plain'; top_p: 1.0 and 0.9; "
+        "to compare them all the same: --allow-mismatch profile --allow-mismatch top_p"
+    )
+    with pytest.raises(UsageError, match="differ in prompts"):
+        comparison_document(a, Recorded(make_samples(A), profile="direct", prompts="2", top_p=1.0))
+
+
 def test_one_reading_for_both_is_no_mismatch(make_samples):
     a, b = Recorded(make_samples(A)), Recorded(make_samples(B), reading="clean")
     assert comparison_document(a, b, reading="clean")["differing"] == {}
