@@ -36,7 +36,7 @@ demo: $(STAMP)
 			--samples $(DEMO_SAMPLES) --max-tokens $(DEMO_TOKENS) > /dev/null; fi; \
 	}; \
 	run SmolLM2-135M "hf/$$model" && run chance mock/random && \
-	$(BIN)/modebench summarize runs/demo/SmolLM2-135M runs/demo/chance --by arm,domain && \
+	$(BIN)/modebench summarize runs/demo/SmolLM2-135M runs/demo/chance --by arm,domain --no-chance && \
 	$(BIN)/modebench report runs/demo/SmolLM2-135M runs/demo/chance -o runs/demo/report.html
 
 lint: $(STAMP)

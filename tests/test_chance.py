@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import modebench as mb
-from modebench.analysis.chance import NO_CHANCE
+from modebench.analysis.chance import NO_CHANCE, uniform_statistics
 from modebench.chance import answer_space, best_constant, chance_path, chance_table, reassigned
+from modebench.domains import DOMAINS
 from modebench.evaluation import grade, summarize_run
 from modebench.runs import RunFolder
 from modebench.sampling.base import GenerationSettings, Group, Sample
@@ -192,3 +193,19 @@ def test_summaries_on_the_command_line(modebench: Command, tmp_path: Path) -> No
     for row in document["cells"][0]["chance"].values():
         assert row["accuracy"]["value"] is None
         assert row["accuracy"]["reason"] == NO_CHANCE
+
+
+def test_the_documented_chance_of_the_frozen_splits() -> None:
+    """The table of docs/metrics.md, a line a domain: uniform accuracy, pass@8, modes@8, best constant."""
+    text = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.count("|") == 6]
+    documented = {row[0]: row[1:] for row in rows if row[0] in DOMAINS}
+    assert list(documented) == list(DOMAINS)
+    for domain, stated in documented.items():
+        tasks = list(load_tasks(domain))
+        spaces = [answer_space(task, "published") for task in tasks]
+        known = [space for space in spaces if space is not None]
+        columns = uniform_statistics([s.size for s in known], [s.right for s in known], ks=(8,))
+        means = [columns[name].mean() for name in ("accuracy", "pass@8", "modes@8")]
+        constant = sum(entry["constant_right"] for entry in best_constant(tasks)) / len(tasks)
+        assert [f"{value:.3f}" for value in (*means, constant)] == stated
