@@ -76,10 +76,10 @@ def json_object(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 
 def temperatures(
-    ctx: click.Context, param: click.Parameter, value: str | tuple[float, ...]
-) -> tuple[float, ...]:
-    """Callback: a comma-separated list of numbers."""
-    if isinstance(value, tuple):
+    ctx: click.Context, param: click.Parameter, value: str | float | tuple[float, ...]
+) -> float | tuple[float, ...]:
+    """Callback: a number, or a comma-separated list of different ones."""
+    if not isinstance(value, str):
         return value
     try:
         found = tuple(dict.fromkeys(float(piece) for piece in value.split(",")))
@@ -87,7 +87,7 @@ def temperatures(
         raise click.BadParameter(f"{value!r} is not a number or a list of numbers", ctx, param) from None
     if not all(map(isfinite, found)):
         raise click.BadParameter(f"{value!r} is not finite", ctx, param)
-    return found
+    return found if len(found) > 1 else found[0]
 
 
 def _apply(options: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
@@ -127,7 +127,7 @@ sampling_options = _apply(
             help="Responses a task, each with its own seed.",
         ),
         click.option(
-            "--temperature", "temperatures", metavar="FLOAT[,FLOAT]", callback=temperatures,
+            "--temperature", metavar="FLOAT[,FLOAT]", callback=temperatures,
             default=str(default_of(GenerationSettings, "temperature")), show_default=True,
             help="Sampling temperature; the model's own defaults are not used. Several make a run folder "
             "each (T0.4, T1.0, …) under --output.",

@@ -77,9 +77,11 @@ def configs_from(options: dict[str, Any]) -> list[EvalConfig]:
     named = [entry.name for entry in fields(GenerationSettings) if entry.name != "temperature"]
     settings = GenerationSettings(**{name: options[name] for name in named})
     rest = {entry.name: options[entry.name] for entry in fields(EvalConfig) if entry.name in options}
+    asked = options["temperature"]
+    temperatures = asked if isinstance(asked, tuple) else (asked,)
     configs = [
         EvalConfig(selection=selection, settings=replace(settings, temperature=temperature), **rest)
-        for temperature in options["temperatures"]
+        for temperature in temperatures
     ]
     for config in configs:
         config.check()
