@@ -1,0 +1,1 @@
+"""Training a policy with the methods that the benchmark compares."""
