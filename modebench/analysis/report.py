@@ -107,9 +107,9 @@ def _note(text: str) -> str:
 
 
 def _figure(figure: Figure) -> str:
-    source = base64.b64encode(figure.svg).decode()
+    source = "data:image/svg+xml;base64," + base64.b64encode(figure.svg).decode()
     return (
-        f'<figure><img decoding="async" alt="{escape(figure.title)}" src="data:image/svg+xml;base64,{source}">'
+        f'<figure><img decoding="async" alt="{escape(figure.title)}" src="{source}">'
         f"<figcaption><strong>{escape(figure.title)}.</strong> {escape(figure.caption)}</figcaption></figure>"
     )
 
