@@ -1,0 +1,74 @@
+"""Model profiles: hyper-parameters that fit a size of model, between the defaults and the user's own.
+
+A profile stands beside the model, as ``training_profile.yaml`` in its folder. A model without one gets the
+built-in profile of its number of parameters.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from modebench.training.settings import Setting, from_values, read_yaml
+
+FILE = "training_profile.yaml"
+
+PROFILES: dict[str, dict[str, Any]] = {
+    # Measured here: a million parameters, 100 to 150 updates of 16 prompts x 16 rollouts collapse visibly.
+    "tiny": {
+        "rollout.num_prompts": 16,
+        "rollout.max_completion_length": 64,
+        "optimizer.learning_rate": 3e-4,
+        "eval.every": 25,
+        "checkpoint.every": 25,
+        "run.threads": 1,
+    },
+    # The recipe of arXiv:2610.11064 for Qwen2.5-0.5B-Instruct: one group of 16 an update, constant rate.
+    "0.5B": {"optimizer.learning_rate": 2e-7},
+    # The same paper's recipe for 3B models.
+    "3B": {
+        "optimizer.learning_rate": 1e-7,
+        "optimizer.schedule": "cosine",
+        "optimizer.final_learning_rate": 1e-8,
+    },
+}
+_LARGEST = {"tiny": 50e6, "0.5B": 1.5e9, "3B": float("inf")}
+"""Parameters up to which a built-in profile applies."""
+
+
+def profile_layer(model: str, parameters: int) -> dict[str, Setting]:
+    """The profile of a model.
+
+    Args:
+        model: a folder, or a hub id.
+        parameters: how many it has.
+
+    Raises:
+        InputError: the folder's own profile cannot be read.
+    """
+    own = Path(model).expanduser() / FILE
+    if own.is_file():
+        return read_yaml(own, f"profile {own}")
+    name = next(name for name, largest in _LARGEST.items() if parameters <= largest)
+    return from_values(PROFILES[name], f"profile {name}")
+
+
+def count_parameters(model: str) -> int:
+    """Parameters of a model folder or hub id, from its configuration alone.
+
+    Raises:
+        EngineUnavailable: there is no such model; one line, with the cure.
+    """
+    import torch
+    import transformers
+
+    from modebench.sampling.base import EngineUnavailable
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(model, trust_remote_code=False)
+        with torch.device("meta"):
+            skeleton = transformers.AutoModelForCausalLM.from_config(config)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise EngineUnavailable(f"the model {model} cannot be loaded: {reason}") from error
+    return sum(parameter.numel() for parameter in skeleton.parameters())
