@@ -96,6 +96,7 @@ class Row:
         advantage_T: [T] of a surrogate row; None for a likelihood row.
         logp_old_T: [T] of the policy that wrote the response; None: the present one, detached, which is
             exactly right in the first update after sampling.
+        sampler_logp_T: [T] of the sampler, to measure how far it is from the policy; None: not measured.
         group: index of the row's group in the batch; -1 for a prompt that the batch doesn't hold.
         term: which part of the loss it belongs to: ``fresh``, ``replay`` or a name of a method's own.
     """
@@ -106,5 +107,6 @@ class Row:
     weight_T: Floats
     advantage_T: Floats | None = None
     logp_old_T: Floats | None = None
+    sampler_logp_T: Floats | None = None
     group: int = -1
     term: str = "fresh"
