@@ -1,0 +1,77 @@
+"""What a rollout is worth beside the others of its group.
+
+With rewards r_1..r_G of one prompt, mean r and K = sum r:
+
+- ``none``: A_i = r_i (REINFORCE, Williams 1992).
+- ``mean_centered``: A_i = r_i - mean(r) (Dr. GRPO, arXiv:2503.20783). With a single success A is (G-1)/G.
+- ``group_std``: A_i = (r_i - mean(r)) / (std(r) + eps) (GRPO, arXiv:2402.03300). Implementations differ in
+  the deviation: divided by G - 1 (``ddof=1``: verl, TRL, understand-r1-zero) or by G (``ddof=0``), and in
+  eps (1e-6 in verl, 1e-8 in understand-r1-zero, 1e-4 in TRL).
+- ``maxrl``: A_i = G r_i / K - 1 if K > 0, else 0 (MaxRL, arXiv:2602.02710), the paper's (r_i - mean) / mean.
+  The released code adds 1e-6 to the divisor; we don't. The mean is subtracted and groups without a success
+  are left out, so with p the chance of a success the expected gradient is w_{G-1}(p) grad p, where
+  w_n(p) = (1 - (1-p)^n) / p: one truncation order below the estimator without the mean.
+
+All-equal rewards give exactly zero, whatever the kind but ``none``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from modebench.errors import UsageError
+from modebench.training.batch import Floats, Group
+from modebench.training.part import Part
+
+Kind = Literal["none", "mean_centered", "group_std", "maxrl"]
+
+
+@dataclass(frozen=True)
+class Advantage(Part):
+    """The advantage of every rollout of a group.
+
+    Attributes:
+        kind: see the module.
+        eps: added to the deviation of ``group_std``.
+        ddof: the deviation of ``group_std`` divides by G - ddof.
+    """
+
+    name: ClassVar[str] = "advantage"
+    kind: Kind = "mean_centered"
+    eps: float = 1e-6
+    ddof: int = 1
+
+    def __post_init__(self) -> None:
+        if self.eps < 0:
+            raise UsageError(f"advantage.eps must not be negative, not {self.eps}")
+        if self.ddof not in (0, 1):
+            raise UsageError(f"advantage.ddof must be 0 or 1, not {self.ddof}")
+
+    def advantage(self, group: Group, advantage_G: Floats, state: Any) -> Floats:
+        """[G] advantages of [G] rewards.
+
+        Raises:
+            UsageError: a group of one with a kind that compares, or MaxRL with rewards other than 0 and 1.
+        """
+        if self.kind == "none":
+            return advantage_G
+        if advantage_G.size < 2:
+            raise UsageError(
+                f"advantage.kind={self.kind} compares the rollouts of a prompt: ask for 2 or more, "
+                f"not {advantage_G.size}"
+            )
+        if self.kind == "maxrl" and not np.isin(advantage_G, (0.0, 1.0)).all():
+            raise UsageError(
+                f"advantage.kind=maxrl is defined for rewards of 0 and 1; {group.task.id} has others"
+            )
+        if np.ptp(advantage_G) == 0:
+            return np.zeros_like(advantage_G)
+        mean = advantage_G.mean()
+        if self.kind == "maxrl":
+            return np.asarray(advantage_G / mean - 1)
+        if self.kind == "group_std":
+            return np.asarray((advantage_G - mean) / (advantage_G.std(ddof=self.ddof) + self.eps))
+        return np.asarray(advantage_G - mean)

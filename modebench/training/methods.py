@@ -1,0 +1,161 @@
+"""The table of methods, and how one is built with its options. `modebench methods` prints it.
+
+A third-party method is an entry point of the group ``modebench.methods`` that names a `Method`; one that
+names a subclass of `Part` can be added to any method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+
+from modebench.errors import UsageError
+from modebench.training.advantages import Advantage
+from modebench.training.method import Method
+from modebench.training.part import Part, suggestion, with_option
+from modebench.training.replay import Replay
+from modebench.training.selection import MaskTruncated
+from modebench.training.surrogates import Surrogate
+
+ENTRY_POINTS = "modebench.methods"
+PARTS: dict[str, type[Part]] = {part.name: part for part in (Replay, MaskTruncated)}
+
+_MEAN_CENTERED = "A_i = r_i - mean(r)"
+_MAXRL = "A_i = G r_i / K - 1 if K = sum(r) > 0, else 0"
+_REPLAY = "+ λ (G-1)/G² · mean over banks of mean over stored modes of -log p(exemplar) / length"
+
+METHODS: dict[str, Method] = {
+    method.id: method
+    for method in (
+        Method(
+            "reinforce",
+            "REINFORCE",
+            "A_i = r_i, no baseline",
+            "Williams 1992, Machine Learning 8:229-256",
+            (Advantage(kind="none"),),
+        ),
+        Method(
+            "grpo",
+            "GRPO",
+            "A_i = (r_i - mean(r)) / (std(r) + eps); mean over rollouts of token means",
+            "Shao et al. 2024, arXiv:2402.03300",
+            (Advantage(kind="group_std"),),
+            Surrogate(loss_agg_mode="seq-mean-token-mean"),
+        ),
+        Method(
+            "dr_grpo",
+            "Dr. GRPO",
+            f"{_MEAN_CENTERED}; token sums over a constant length",
+            "Liu et al. 2025, arXiv:2503.20783",
+            (Advantage(kind="mean_centered"),),
+        ),
+        Method(
+            "maxrl",
+            "MaxRL",
+            f"{_MAXRL}; token sums over a constant length",
+            "Tajwar et al. 2026, arXiv:2602.02710",
+            (Advantage(kind="maxrl"),),
+        ),
+        Method(
+            "re_dr",
+            "Re:Dr",
+            f"Dr. GRPO {_REPLAY}",
+            "d'Aliberti et al. 2026, arXiv:2610.11064",
+            (Advantage(kind="mean_centered"), Replay()),
+        ),
+        Method(
+            "re_max",
+            "Re:Max",
+            f"MaxRL {_REPLAY}",
+            "d'Aliberti et al. 2026, arXiv:2610.11064; not ReMax, which is another estimator (arXiv:2310.10505)",
+            (Advantage(kind="maxrl"), Replay()),
+        ),
+    )
+}
+
+
+def get_method(name: str) -> Method:
+    """The method with this id as it stands in the table: a built-in one, else an installed entry point.
+
+    Raises:
+        UsageError: no such method, or an entry point that can't be loaded.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    found = _load(points[name]) if name in points else None
+    if isinstance(found, Method):
+        return found
+    raise UsageError(f"no method is called {name!r}; {suggestion(name, [*METHODS, *sorted(points)])}")
+
+
+def all_methods() -> dict[str, Method]:
+    """Built-in and installed methods, by the name that `build` takes."""
+    return METHODS | {name: value for name, value in _installed().items() if isinstance(value, Method)}
+
+
+def all_parts() -> dict[str, type[Part]]:
+    """Built-in and installed parts that can be added to a method, by name."""
+    return PARTS | {value.name: value for value in _installed().values() if not isinstance(value, Method)}
+
+
+def build(
+    name: str,
+    sets: Mapping[str, object] | None = None,
+    adds: Iterable[str] = (),
+    *,
+    max_completion_length: int,
+) -> Method:
+    """A method with its options.
+
+    Args:
+        name: id of the method.
+        sets: values by ``part.option``; a string is read as the option's type.
+        adds: names of further parts, called after the method's own.
+        max_completion_length: tokens of a response at most, the constant of Dr. GRPO's divisor.
+
+    Raises:
+        UsageError: no such method, part or option, a value that it can't take, or a part added twice.
+    """
+    if max_completion_length < 1:
+        raise UsageError(f"max_completion_length must be at least 1, not {max_completion_length}")
+    method = get_method(name)
+    surrogate = method.surrogate
+    parts = {part.name: part for part in method.parts}
+    for added in adds:
+        known = all_parts()
+        if added not in known:
+            raise UsageError(f"no part is called {added!r}; {suggestion(added, list(known))}")
+        if added in parts:
+            raise UsageError(f"{name} has the part {added!r} already; set its options: {added}.OPTION=VALUE")
+        parts[added] = known[added]()
+    for key, value in (sets or {}).items():
+        part, _, option = key.partition(".")
+        if part == surrogate.name:
+            surrogate = with_option(surrogate, option, value)
+        elif part in parts:
+            parts[part] = with_option(parts[part], option, value)
+        else:
+            names = [*parts, surrogate.name]
+            raise UsageError(f"{name} has no part {part!r} (in {key!r}); {suggestion(part, names)}")
+    return replace(
+        method,
+        parts=tuple(parts.values()),
+        surrogate=surrogate,
+        max_completion_length=max_completion_length,
+    )
+
+
+def _installed() -> dict[str, Method | type[Part]]:
+    return {point.name: _load(point) for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _load(point: EntryPoint) -> Method | type[Part]:
+    try:
+        value = point.load()
+    except Exception as error:  # whatever a foreign module raises while it is imported
+        raise UsageError(f"the method {point.name!r} ({point.value}) cannot be loaded: {error!r}") from None
+    if isinstance(value, Method) or (isinstance(value, type) and issubclass(value, Part)):
+        return value
+    raise UsageError(f"the entry point {point.name!r} ({point.value}) is neither a Method nor a Part")

@@ -1,0 +1,167 @@
+"""Parts: what a method is composed of, and how their options are set.
+
+A part is a frozen dataclass: its fields are its options, their defaults the only ones there are. Every hook
+below is the identity until a subclass says otherwise, so a part holds only what it changes. A method calls
+the hooks of its parts in order, each with what the one before it returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+import numpy.typing as npt
+
+from modebench.errors import UsageError
+from modebench.training.batch import Floats, Group, Row
+
+if TYPE_CHECKING:
+    import torch
+
+    from modebench.tasks import Task
+
+Kept = npt.NDArray[np.bool_]
+TokenWeight = Callable[[int], float]
+
+
+class PartState(Protocol):
+    """What a part remembers between updates; its dictionary is JSON-ready and goes into the checkpoint."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """One choice of a method. `name` is what ``--set name.option=value`` and ``--add name`` address.
+
+    `state` in every hook is this part's own, None for a part that has none.
+    """
+
+    name: ClassVar[str]
+    needs_statistics: ClassVar[bool] = False
+
+    def state(self, seed: int) -> PartState | None:
+        """What this part remembers, at the start of a run with this seed."""
+        return None
+
+    def plan(self, asked: list[tuple[Task, int]], state: Any) -> list[tuple[Task, int]]:
+        """The tasks of this update and how many rollouts each gets: task source and group layout."""
+        return asked
+
+    def observe(self, groups: Sequence[Group], state: Any) -> None:
+        """Take note of the verified groups, before any gradient."""
+
+    def advantage(self, group: Group, advantage_G: Floats, state: Any) -> Floats:
+        """[G] what each rollout is worth; the first part is given the rewards."""
+        return advantage_G
+
+    def select(self, group: Group, advantage_G: Floats, kept_G: Kept, state: Any) -> tuple[Floats, Kept]:
+        """Which rollouts count. Credit is given before: nothing is dropped from a group's statistics."""
+        return advantage_G, kept_G
+
+    def reweigh(
+        self, rows: list[Row], logp: Sequence[Floats], entropy: Sequence[Floats], state: Any
+    ) -> list[Row]:
+        """The fresh rows with other token weights, given a [T] log-probability and entropy (nats) each.
+
+        Called only where `needs_statistics` is True: it costs a pass without gradient.
+        """
+        return rows
+
+    def extra_rows(self, groups: Sequence[Group], fresh: TokenWeight, state: Any) -> list[Row]:
+        """Rows of further terms of the loss, once an update, after `observe`.
+
+        `fresh` gives the weight that a token of a response of so many tokens has in the fresh loss.
+        """
+        return []
+
+    def extra_gradient(self, gradients: list[torch.Tensor], state: Any) -> list[torch.Tensor]:
+        """What is added to the fresh gradient in place of the gradient of the extra rows, a tensor each."""
+        return gradients
+
+    def metrics(
+        self, groups: Sequence[Group], extra: Sequence[Row], fresh: TokenWeight, state: Any
+    ) -> dict[str, float | None]:
+        """What to log of this update: the same names every time, None where undefined."""
+        return {}
+
+
+P = TypeVar("P", bound=Part)
+
+
+def options_of(part: Part) -> dict[str, Any]:
+    """The part's options by name."""
+    return asdict(part)
+
+
+def with_option(part: P, option: str, value: object) -> P:
+    """The part with one option changed; a string is read as the option's type.
+
+    Raises:
+        UsageError: no such option, or a value that it can't take.
+    """
+    names = [field.name for field in fields(part)]
+    if option not in names:
+        raise UsageError(f"{part.name} has no option {option!r}; {suggestion(option, names)}")
+    hint = get_type_hints(type(part))[option]
+    try:
+        converted = _converted(value, hint)
+    except ValueError:
+        raise UsageError(f"{part.name}.{option} must be {_wanted(hint)}, not {value!r}") from None
+    changed: dict[str, Any] = {option: converted}
+    return replace(part, **changed)
+
+
+def suggestion(name: str, names: Sequence[str]) -> str:
+    """What to write instead of an unknown name."""
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names) or 'none'}"
+
+
+def _converted(value: object, hint: Any) -> object:
+    """`value` as the type of an option: bool, int, float, a Literal of strings, or one of them or None."""
+    if get_origin(hint) is UnionType:
+        if value is None or value in ("none", "null"):
+            return None
+        hint = next(member for member in get_args(hint) if member is not NoneType)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise ValueError
+        return value
+    if hint is bool:
+        if value in ("true", "false"):
+            return value == "true"
+        if isinstance(value, bool):
+            return value
+        raise ValueError
+    if isinstance(value, bool) or not isinstance(value, str | (int if hint is int else int | float)):
+        raise ValueError
+    number: int | float = hint(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _wanted(hint: Any) -> str:
+    if get_origin(hint) is UnionType:
+        return " or ".join("none" if member is NoneType else _wanted(member) for member in get_args(hint))
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(get_args(hint))
+    return {bool: "true or false", int: "a whole number", float: "a finite number"}[hint]
