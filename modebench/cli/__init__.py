@@ -21,6 +21,7 @@ COMMANDS = {
     "power": "Prompts and samples that a difference needs to be seen.",
     "report": "A self-contained page: numbers, figures, prompts with their responses.",
     "show": "Look at responses of a run with their verdicts and modes.",
+    "methods": "List the training methods with their formulas and defaults.",
     "tasks": "List, show, verify, build, export and compare tasks.",
 }
 

@@ -68,7 +68,7 @@ METHODS: dict[str, Method] = {
             "re_max",
             "Re:Max",
             f"MaxRL {_REPLAY}",
-            "d'Aliberti et al. 2026, arXiv:2610.11064; not ReMax, which is another estimator (arXiv:2310.10505)",
+            "d'Aliberti et al. 2026, arXiv:2610.11064; not ReMax, another estimator (arXiv:2310.10505)",
             (Advantage(kind="maxrl"), Replay()),
         ),
     )

@@ -4,9 +4,9 @@ Every training prompt has a bank {mode: exemplar} of at most `capacity` modes an
 verified observations of each mode. After the groups of an update are verified and before any gradient:
 
 1. Admission. A mode that the prompt's ledger doesn't know enters the bank while there is room, in the order
-   of the mode keys; its exemplar is the lexicographically smallest token sequence among this group's rollouts of
-   that mode, so the order of the rollouts has no part in it. Nothing is evicted or replaced, and a mode first
-   seen when the bank was full stays out for good. Truncated rollouts are not admitted.
+   of the mode keys; its exemplar is the lexicographically smallest token sequence among this group's rollouts
+   of that mode, so the order of the rollouts has no part in it. Nothing is evicted or replaced, and a mode
+   first seen when the bank was full stays out for good. Truncated rollouts are not admitted.
 2. Schedule. As many banks as the update has prompts, round robin over the sorted keys of all non-empty banks,
    those of this update included; a bank of one mode counts too.
 3. Loss. coefficient (G-1)/G^2 mean_banks sum_c w_c (-1/len_c) sum_t log p(e_c,t), w_c = 1/k (``uniform``) or

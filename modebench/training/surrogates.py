@@ -96,6 +96,7 @@ class Surrogate(Part):
                         kind="surrogate",
                         weight_T=np.full(length, weight(length) if counts else 0.0),
                         advantage_T=np.full(length, advantage),
+                        sampler_logp_T=np.array(rollout.logp, dtype=np.float64),
                         group=index,
                     )
                 )
