@@ -31,3 +31,7 @@ class SplitError(ValueError):
 
 class UsageError(ValueError):
     """A request that cannot be carried out as it was made; says what to do instead."""
+
+
+class TrainingError(RuntimeError):
+    """A training run that cannot go on; says why, what is intact and what to do."""

@@ -13,6 +13,7 @@ from modebench import __version__
 
 COMMANDS = {
     "eval": "Measure a model: generate, grade and summarise.",
+    "train": "Train a model with a method, and evaluate it all the way.",
     "generate": "Let a model write responses into a run folder.",
     "merge": "Join the shards of a run.",
     "grade": "Judge a run folder or a file of responses.",

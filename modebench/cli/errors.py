@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from modebench.errors import InputError, SplitError, UsageError
+from modebench.errors import InputError, SplitError, TrainingError, UsageError
 from modebench.sampling.base import EngineUnavailable
 from modebench.verifiers import InvalidReference
 
@@ -33,7 +33,7 @@ def exit_code(run: Callable[[], object]) -> int:
     except _INPUT_ERRORS as error:
         click.echo(f"error: {_one_line(error)}", err=True)
         return USAGE
-    except OSError as error:
+    except (OSError, TrainingError) as error:
         click.echo(f"error: {_one_line(error)}", err=True)
         return FAILED
     return result if isinstance(result, int) else OK

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from modebench.evaluation import Progress
 
@@ -56,3 +57,34 @@ class _Reporter:
     def close(self) -> None:
         if self._open:
             sys.stderr.write("\n")
+
+
+class TrainingReporter:
+    """Progress of a training run: a line a step on a terminal, one every half minute elsewhere."""
+
+    def __init__(self) -> None:
+        self._every = _TERMINAL_SECONDS if sys.stderr.isatty() else _LOG_SECONDS
+        self._start = time.monotonic()
+        self._shown = -_LOG_SECONDS
+        self._first: int | None = None
+
+    def step(self, step: int, steps: int, metrics: Mapping[str, Any]) -> None:
+        """After every step; the loss of centred advantages is about 0 and would say nothing."""
+        first = self._first = step - 1 if self._first is None else self._first
+        rate = (time.monotonic() - self._start) / (step - first)
+        values = {"reward": "reward", "mixed": "mixed_groups", "pcmd": "pcmd", "entropy": "entropy"}
+        shown = [f"{name} {metrics[key]:.3f}" for name, key in values.items() if metrics.get(key) is not None]
+        left = f"{rate * (steps - step):.0f} s left"
+        text = f"step {step}/{steps}  {'  '.join(shown)}  grad {metrics['grad_norm']:.2e}  {left}"
+        self._write(text, at_once=step == steps)
+
+    def samples(self, done: int, total: int) -> None:
+        """After every committed group of an evaluation."""
+        self._write(f"evaluating: {done}/{total} samples", at_once=done == total)
+
+    def _write(self, text: str, at_once: bool) -> None:
+        now = time.monotonic()
+        if at_once or now - self._shown >= self._every:
+            self._shown = now
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()

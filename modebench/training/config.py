@@ -147,13 +147,13 @@ class RunConfig:
 
     Attributes:
         seed: of samples, task order and everything random in a method.
-        device: ``auto``, or a torch device.
+        device: ``auto`` takes the accelerator where there is one.
         threads: CPU threads of torch; None leaves them as they are.
         trackers: of Accelerate, by name: tensorboard, wandb, trackio, …
     """
 
     seed: int = 0
-    device: str = "auto"
+    device: Literal["auto", "cpu"] = "auto"
     threads: int | None = None
     trackers: tuple[str, ...] = ()
 
@@ -244,7 +244,7 @@ def values_of(config: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _types_of(config: type, prefix: str = "") -> dict[str, Any]:
+def _types_of(config: Any, prefix: str = "") -> dict[str, Any]:
     """Dotted name to type, likewise."""
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(config).items():

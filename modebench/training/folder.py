@@ -1,0 +1,149 @@
+"""The folder of a training run.
+
+Layout::
+
+    config.yaml            the resolved configuration
+    metrics.jsonl          a line a step; depends on the configuration alone, not on the clock
+    timing.jsonl           a line a step: seconds of its stages
+    eval/step-000000/      ordinary run folders: the periodic evaluations
+    dev/step-000000/       the same on the dev split, by which the best checkpoint is named
+    checkpoints/           see `modebench.training.checkpoint`
+    summary.json           how the run stands, its last checkpoint (the result) and the best on dev
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from modebench.errors import InputError, UsageError
+from modebench.provenance import versions
+from modebench.runs import drop_torn_line, in_use, json_line, read_json_object, read_jsonl, write_atomically
+from modebench.training.checkpoint import checkpoints_in, remove_drafts, step_name
+
+SCHEMA = "modebench-training-v1"
+CONFIG, METRICS, TIMING, SUMMARY = "config.yaml", "metrics.jsonl", "timing.jsonl", "summary.json"
+
+
+class TrainingFolder:
+    """A training run on disk.
+
+    Attributes:
+        path: the folder.
+        checkpoints: the folder of its checkpoints.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+
+    @classmethod
+    def create(cls, path: Path, config: str) -> TrainingFolder:
+        """A new run, with the text of its configuration, in an empty or missing folder.
+
+        Raises:
+            UsageError: something stands there already, or it cannot be written to.
+        """
+        if in_use(path):
+            raise UsageError(
+                f"output folder {path} is in use; choose another, or continue it with --resume {path}"
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            write_atomically(path / CONFIG, config)
+        except OSError as error:
+            raise UsageError(f"cannot write to the output folder {path}: {error.strerror}") from None
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> TrainingFolder:
+        """An existing run.
+
+        Raises:
+            UsageError: there is none at `path`.
+        """
+        if not (path / CONFIG).is_file():
+            raise UsageError(f"{path} is not a training folder: it has no {CONFIG}")
+        return cls(path)
+
+    @property
+    def config_path(self) -> Path:
+        return self.path / CONFIG
+
+    def evaluation(self, split: str, step: int) -> Path:
+        """Where the evaluation of a step stands; `split` is ``eval`` or ``dev``."""
+        return self.path / split / step_name(step)
+
+    def last_checkpoint(self) -> Path | None:
+        return next(reversed(checkpoints_in(self.checkpoints).values()), None)
+
+    def summary(self) -> dict[str, Any]:
+        """The content of summary.json; empty before it is first written."""
+        path = self.path / SUMMARY
+        return read_json_object(path) if path.is_file() else {}
+
+    def update_summary(self, **changes: Any) -> None:
+        """Change summary.json and write it whole."""
+        known = self.summary() or {"schema": SCHEMA, **versions()}
+        document = known | changes
+        write_atomically(self.path / SUMMARY, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+    @contextlib.contextmanager
+    def log(self, step: int) -> Iterator[StepLog]:
+        """Open the logs behind the line of `step`; what a killed process wrote after it is dropped.
+
+        The folder is locked meanwhile; the kernel lets go of the lock when the process ends.
+
+        Raises:
+            UsageError: another process trains in this folder.
+            InputError: a line up to `step` is missing.
+        """
+        with (self.path / METRICS).open("ab", buffering=0) as metrics:
+            try:
+                fcntl.flock(metrics, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageError(f"another process trains in {self.path}; wait for it or stop it") from None
+            remove_drafts(self.checkpoints)
+            _cut(self.path / METRICS, step)
+            with (self.path / TIMING).open("ab", buffering=0) as timing:
+                _cut(self.path / TIMING, step)
+                yield StepLog(metrics, timing)
+
+
+class StepLog:
+    """Appends a line a step to the two logs."""
+
+    def __init__(self, metrics: IO[bytes], timing: IO[bytes]) -> None:
+        self._metrics, self._timing = metrics, timing
+
+    def write(self, metrics: Mapping[str, Any], timing: Mapping[str, Any]) -> None:
+        # Timing first: a step that has metrics then has both.
+        self._timing.write(json_line(timing))
+        self._metrics.write(json_line(metrics))
+
+    def sync(self) -> None:
+        """Bring both to the disk; to be done before the checkpoint that they lead up to."""
+        for file in (self._timing, self._metrics):
+            os.fsync(file.fileno())
+
+
+def _cut(path: Path, step: int) -> None:
+    """Drop the lines of the steps after `step`.
+
+    Raises:
+        InputError: the lines before are not those of the steps 1 to `step`.
+    """
+    drop_torn_line(path)
+    for line, record in read_jsonl(path):
+        if line <= step and record.get("step") != line:
+            raise InputError(path, line, "step", f"is {record.get('step')!r}, expected {line}")
+    with path.open("rb+") as file:
+        lines = sum(1 for _ in zip(range(step), file, strict=False))
+        if lines < step:
+            raise InputError(path, lines, "step", f"is the last line, expected lines up to step {step}")
+        file.truncate(file.tell())

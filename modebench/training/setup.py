@@ -1,0 +1,200 @@
+"""From settings to a trainer: a new run, or one that is continued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modebench.errors import UsageError
+from modebench.evaluation import Progress
+from modebench.sampling import EngineUnavailable, parse_model
+from modebench.tasks import Task
+from modebench.training.config import TYPES, TrainConfig, values_of
+from modebench.training.folder import TrainingFolder
+from modebench.training.method import Method
+from modebench.training.methods import build
+from modebench.training.profiles import count_parameters, profile_layer
+from modebench.training.settings import Layer, Setting, read_yaml, resolve, to_yaml, unknown
+
+if TYPE_CHECKING:
+    from modebench.training.trainer import StepProgress, Trainer
+
+WAIT = timedelta(hours=6)
+"""How long a process waits for the others: they do nothing while the main one evaluates."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked run before anything is loaded or written.
+
+    Attributes:
+        config: the trainer's settings.
+        method: built with its options.
+        values: every setting by dotted name, those of the method's parts included.
+        origins: where each came from.
+    """
+
+    config: TrainConfig
+    method: Method
+    values: dict[str, Any]
+    origins: dict[str, str]
+
+    def to_yaml(self) -> str:
+        """The text of config.yaml, from which `recorded` makes the same plan."""
+        return to_yaml(self.values)
+
+
+def plan(layers: Sequence[Layer]) -> Plan:
+    """A new run from the user's layers; the model's profile comes before them.
+
+    Raises:
+        UsageError, InputError: a setting that does not exist or is out of range; says where it stands.
+        EngineUnavailable: there is no such model.
+    """
+    config = resolve(layers).config
+    config.check()
+    name = model_name(config.model)
+    return _plan([profile_layer(name, count_parameters(name)), *layers])
+
+
+def recorded(folder: TrainingFolder) -> Plan:
+    """The plan that a run was started with."""
+    return _plan([read_yaml(folder.config_path, "recorded")])
+
+
+def _plan(layers: Sequence[Layer]) -> Plan:
+    resolved = resolve(layers)
+    config = resolved.config
+    config.check()
+    training_tasks(config)
+    method = _method(config, resolved.parts)
+    options = {
+        f"{part}.{option}": value
+        for part, chosen in method.options().items()
+        for option, value in chosen.items()
+    }
+    origins = {name: resolved.parts[name].origin if name in resolved.parts else "default" for name in options}
+    return Plan(config, method, values_of(config) | options, resolved.origins | origins)
+
+
+def _method(config: TrainConfig, settings: Mapping[str, Setting]) -> Method:
+    """The method with its options, one after another, so that an error can name its place."""
+
+    def built(options: Mapping[str, object]) -> Method:
+        length = config.rollout.max_completion_length
+        return build(config.method, options, config.add, max_completion_length=length)
+
+    method = built({})
+    known = {f"{part}.{option}" for part, options in method.options().items() for option in options}
+    taken: dict[str, object] = {}
+    for name, setting in settings.items():
+        if name not in known:
+            raise unknown(name, setting, [*sorted(known), *TYPES])
+        taken[name] = setting.value
+        try:
+            method = built(taken)
+        except UsageError as error:
+            raise setting.refuse(name, str(error).removeprefix(name).strip()) from None
+    return method
+
+
+def model_name(model: str) -> str:
+    """What stands behind ``hf/``: the only kind of model that can be trained.
+
+    Raises:
+        EngineUnavailable: another kind.
+    """
+    kind, name = parse_model(model)
+    if kind != "hf":
+        raise EngineUnavailable(f"{model} cannot be trained; expected hf/PATH-or-id")
+    return name
+
+
+def training_tasks(config: TrainConfig) -> list[Task]:
+    """What is trained on.
+
+    Raises:
+        UsageError, InputError: see `modebench.config.Selection.load`.
+    """
+    return [task for tasks in config.data.selection().load() for task in tasks]
+
+
+def make_accelerator(config: TrainConfig, folder: Path) -> Any:
+    """The Accelerator of this process.
+
+    Raises:
+        UsageError: a tracker that is unknown or not installed; weights sharded over processes.
+    """
+    from accelerate import Accelerator
+    from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
+    from accelerate.utils import DistributedType, InitProcessGroupKwargs
+
+    available = [str(name) for name in get_available_trackers()]
+    for name in config.run.trackers:
+        if name not in LOGGER_TYPE_TO_CLASS:
+            known = ", ".join(map(str, LOGGER_TYPE_TO_CLASS))
+            raise UsageError(f"run.trackers: no tracker is called {name!r}; there are {known}")
+        if name not in available:
+            raise UsageError(f"run.trackers: {name} is not installed: pip install {name}")
+    accelerator = Accelerator(
+        cpu=config.run.device == "cpu",
+        log_with=list(config.run.trackers) or None,
+        project_dir=str(folder),
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)],
+    )
+    plain = (DistributedType.NO, DistributedType.MULTI_CPU, DistributedType.MULTI_GPU)
+    if accelerator.distributed_type not in plain:
+        kind = str(accelerator.distributed_type.value)
+        raise UsageError(f"every process must hold the whole model; {kind} is not supported, use torchrun")
+    return accelerator
+
+
+def open_trainer(
+    planned: Plan,
+    path: Path,
+    *,
+    resume: bool = False,
+    on_step: StepProgress | None = None,
+    on_samples: Progress | None = None,
+) -> Trainer:
+    """Everything loaded and ready to `run`, on every process.
+
+    Args:
+        planned: the run.
+        path: its folder: empty or missing, or with `resume` the one that `planned` was read from.
+        resume: go on from the last checkpoint.
+        on_step, on_samples: progress.
+
+    Raises:
+        UsageError: the folder is in use, or cannot be written to.
+        EngineUnavailable: the model cannot be loaded.
+    """
+    import torch
+
+    from modebench.training import policy
+    from modebench.training.trainer import Trainer
+
+    config = planned.config
+    accelerator = make_accelerator(config, path)
+    if config.run.threads is not None:
+        torch.set_num_threads(config.run.threads)
+    if accelerator.is_main_process and not resume:
+        TrainingFolder.create(path, planned.to_yaml())
+    accelerator.wait_for_everyone()
+    folder = TrainingFolder.open(path)
+    last = folder.last_checkpoint()
+    loaded = policy.load(
+        model_name(config.model) if last is None else str(last),
+        device=str(accelerator.device),
+        chat_template=config.rollout.chat_template,
+        profile=config.rollout.profile,
+    )
+    if config.run.trackers:
+        known = {name: str(value) for name, value in planned.values.items()}
+        accelerator.init_trackers("modebench", config=known)
+    return Trainer(
+        config, planned.method, loaded, folder, accelerator, training_tasks(config), on_step, on_samples
+    )

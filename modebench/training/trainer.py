@@ -1,0 +1,324 @@
+"""The loop: tasks → rollouts → credit → update → log → checkpoint → evaluation.
+
+What differs between methods stands in `modebench.training.method`; everything here is the same for all. Step
+n, from 1, makes the policy of step n; step 0 is the policy as it was loaded. Samples are seeded by (run seed,
+step, task, sample), so they depend neither on the number of processes nor on what happened before a resume.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from modebench.errors import TrainingError
+from modebench.evaluation import Progress, sample_seed
+from modebench.sampling.base import GenerationSettings
+from modebench.tasks import Task
+from modebench.training import checkpoint
+from modebench.training.batch import Group
+from modebench.training.checkpoint import TrainerState
+from modebench.training.config import TrainConfig
+from modebench.training.folder import StepLog, TrainingFolder
+from modebench.training.method import Method
+from modebench.training.metrics import batch_metrics
+from modebench.training.order import tasks_at
+from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
+from modebench.training.policy import Policy
+from modebench.training.sampling import LiveEngine, rollouts
+from modebench.training.update import Updater, UpdateReport, with_old
+
+_log = logging.getLogger(__name__)
+
+StepProgress = Callable[[int, int, dict[str, Any]], None]
+"""Called after every step with (step, steps, its metrics)."""
+
+
+@dataclass
+class StopRequest:
+    """Whether the run was asked to stop: by SIGTERM or the first interrupt."""
+
+    made: bool = False
+
+    def __call__(self, *signal_and_frame: object) -> None:
+        # A second interrupt ends the process at once; the last checkpoint is whole anyway.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.made = True
+
+    @contextlib.contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Take SIGTERM and SIGINT as requests meanwhile."""
+        before = {number: signal.signal(number, self) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass
+class Trainer:
+    """Trains one policy with one method into one folder.
+
+    Args:
+        config: what decides the run.
+        method: built with its options.
+        policy: on its device; of a resumed run, loaded from its last checkpoint.
+        folder: of the run; every process names the same one, the main process writes to it.
+        accelerator: knows the processes and the trackers.
+        tasks: what is trained on, in the order of their files.
+        on_step, on_samples: progress of training and of evaluations.
+    """
+
+    config: TrainConfig
+    method: Method
+    policy: Policy
+    folder: TrainingFolder
+    accelerator: Accelerator
+    tasks: Sequence[Task]
+    on_step: StepProgress | None = None
+    on_samples: Progress | None = None
+    stop: StopRequest = field(default_factory=StopRequest)
+
+    def __post_init__(self) -> None:
+        optimizer = self.config.optimizer
+        self.optimizer = torch.optim.AdamW(
+            self.policy.model.parameters(),
+            lr=optimizer.learning_rate,
+            betas=(optimizer.beta1, optimizer.beta2),
+            eps=optimizer.eps,
+            weight_decay=optimizer.weight_decay,
+        )
+        self.updater = Updater(
+            self.policy.scorer,
+            self.optimizer,
+            self.accelerator,
+            self.config,
+            self.method.epsilon,
+            self.method.epsilon_high,
+        )
+        self.engine = LiveEngine(self.policy, groups_per_batch=self.config.rollout.groups_per_batch)
+        self.method_state = self.method.state(self.config.run.seed)
+        self.state = TrainerState()
+        last = self.folder.last_checkpoint()
+        if last is not None:
+            self.state = checkpoint.load(last, self.optimizer)
+            self.method_state.load_state_dict(self.state.method)
+
+    def run(self) -> bool:
+        """Train to the end, or until a stop is requested; False in the second case.
+
+        Raises:
+            TrainingError: the run cannot go on; the last checkpoint is intact.
+            UsageError: another process trains in the folder.
+        """
+        with self.stop.on_signals(), contextlib.ExitStack() as opened:
+            log = None
+            if self.accelerator.is_main_process:
+                log = opened.enter_context(self.folder.log(self.state.step))
+            try:
+                self._summarize("running")
+                finished = self._run(log)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    self._summarize("cancelled")
+                else:
+                    self._summarize("error", " ".join(str(error).split()))
+                raise
+            self._summarize("success" if finished else "cancelled")
+        return finished
+
+    def _run(self, log: StepLog | None) -> bool:
+        if self.state.step == 0:
+            self._save(log)
+        self._evaluate()
+        while self.state.step < self.config.steps and not self._stopping():
+            metrics, timing = self._step(self.state.step + 1)
+            if log is not None:
+                log.write(metrics, timing)
+            self.accelerator.log({**metrics, **timing}, step=self.state.step)
+            if self.on_step and self.accelerator.is_main_process:
+                self.on_step(self.state.step, self.config.steps, metrics)
+            every = self.config.checkpoint.every
+            if is_due(self.config, self.state.step) or (every > 0 and self.state.step % every == 0):
+                self._save(log)
+            self._evaluate()
+        finished = not self._stopping()
+        if not finished:
+            self._save(log)
+        return finished
+
+    def _step(self, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """One step; its metrics, which depend on the configuration alone, and its seconds."""
+        began = time.perf_counter()
+        groups = self._rollouts(step)
+        sampled = time.perf_counter()
+        self._note_success(groups, step)
+        self.method.observe(groups, self.method_state)
+        reports, logged = self._updates(groups, step)
+        updated = time.perf_counter()
+        totals = Counter(self.state.totals)
+        sequences = [rollout.token_ids for group in groups for rollout in group.rollouts]
+        totals.update(rollouts=len(sequences), tokens=sum(map(len, sequences)), updates=len(reports))
+        self.state.totals = dict(totals)
+        self.state.step = step
+        metrics = {"step": step, **logged, **reports[-1].statistics.metrics(), **_norms(reports[-1])}
+        metrics |= {f"total/{name}": count for name, count in self.state.totals.items()}
+        timing = {"step": step, "seconds/sampling": sampled - began, "seconds/update": updated - sampled}
+        return metrics, timing
+
+    def _rollouts(self, step: int) -> list[Group]:
+        """The groups of a step, the same list on every process.
+
+        Raises:
+            TrainingError: there are none.
+        """
+        rollout, accelerator = self.config.rollout, self.accelerator
+        tasks = tasks_at(self.tasks, self.config.run.seed, self.state.cursor, rollout.num_prompts)
+        self.state.cursor += len(tasks)
+        asked = self.method.plan(tasks, rollout.group_size, self.method_state)
+        used: Counter[str] = Counter()
+        seeds = []
+        for task, size in asked:
+            # A task that is asked twice in a step goes on where its seeds stopped.
+            first = used[task.id]
+            used[task.id] += size
+            numbers = range(first, first + size)
+            seeds.append([sample_seed(self.config.run.seed, step, task.id, number) for number in numbers])
+        own = range(accelerator.process_index, len(asked), accelerator.num_processes)
+        found = rollouts(
+            self.policy,
+            [asked[place][0] for place in own],
+            [seeds[place] for place in own],
+            GenerationSettings(temperature=rollout.temperature, max_tokens=rollout.max_completion_length),
+            groups_per_batch=rollout.groups_per_batch,
+        )
+        everyone = gather_object(list(zip(own, found, strict=True)))
+        groups = [group for _, group in sorted(everyone, key=lambda entry: entry[0])]
+        if not any(group.size for group in groups):
+            raise TrainingError(
+                f"step {step} has no rollouts: the method {self.config.method} asked for none"
+            )
+        return groups
+
+    def _note_success(self, groups: Sequence[Group], step: int) -> None:
+        """Remember that something was right; give up where nothing was for long.
+
+        Raises:
+            TrainingError: says what to do.
+        """
+        self.state.ever_correct |= any(bool(group.reward_G.any()) for group in groups)
+        patience = self.config.update.all_wrong_patience
+        if not self.state.ever_correct and patience and step >= patience:
+            raise TrainingError(
+                f"no rollout of the first {step} steps was right, so nothing can be learned; measure the "
+                f"model (modebench eval --model {self.config.model}), take an easier level or domain or a "
+                "model that solves some tasks, or try longer with --set update.all_wrong_patience=0"
+            )
+
+    def _updates(self, groups: Sequence[Group], step: int) -> tuple[list[UpdateReport], dict[str, Any]]:
+        """The optimizer steps on one batch, and what the method logs of the last one."""
+        rows = self.method.credit(groups, self.method_state)
+        iterations = self.config.update.num_iterations
+        later = rows
+        if self.method.needs_statistics or iterations > 1:
+            logp, entropy = self.updater.scores(rows)
+            if self.method.needs_statistics:
+                rows = self.method.reweigh(rows, logp, entropy, self.method_state)
+            # In the first update the policy is the one that sampled, and its ratios are exactly 1.
+            later = with_old(rows, logp)
+        reports = []
+        for iteration in range(iterations):
+            extra = self.method.extra_rows(groups, self.method_state)
+            report = self.updater.step(
+                later if iteration else rows,
+                extra,
+                (step - 1) * iterations + iteration + 1,
+                lambda gradients: self.method.extra_gradient(gradients, self.method_state),
+            )
+            reports.append(report)
+        return reports, {
+            **batch_metrics(groups, rows),
+            **self.method.metrics(groups, extra, self.method_state),
+        }
+
+    def _evaluate(self) -> None:
+        """Measure the policy where that is due; a requested stop cuts it short, and a resume completes it."""
+        step = self.state.step
+        if not is_due(self.config, step):
+            return
+        if self.accelerator.is_main_process:
+            with contextlib.suppress(KeyboardInterrupt):
+                summaries = evaluate_step(self.engine, self.folder, self.config, step, self._watched)
+                values = {f"{split}/accuracy": mean_accuracy(summaries[split]) for split in summaries}
+                self.accelerator.log({k: v for k, v in values.items() if v is not None}, step=step)
+            self._summarize("running")
+        self.accelerator.wait_for_everyone()
+
+    def _watched(self, done: int, total: int) -> None:
+        """Progress of an evaluation, which a requested stop ends between two groups."""
+        if self.on_samples:
+            self.on_samples(done, total)
+        if self.stop.made:
+            raise KeyboardInterrupt
+
+    def _stopping(self) -> bool:
+        """Whether any process was asked to stop."""
+        asked = torch.tensor([float(self.stop.made)], device=self.accelerator.device)
+        return bool(self.accelerator.reduce(asked, "sum").item())
+
+    def _save(self, log: StepLog | None) -> None:
+        """Write a checkpoint, the log's lines up to it first."""
+        self.state.method = self.method_state.state_dict()
+        if log is not None:
+            log.sync()
+            checkpoint.save(self.folder.checkpoints, self.state, self.policy, self.optimizer)
+            best = best_on_dev(self.folder)
+            checkpoint.prune(
+                self.folder.checkpoints, self.config.checkpoint.keep, [best["step"]] if best else []
+            )
+        self.accelerator.wait_for_everyone()
+
+    def _summarize(self, status: str, error: str | None = None) -> None:
+        """Write summary.json: how the run stands, its result, and the best on dev beside it."""
+        if not self.accelerator.is_main_process:
+            return
+        last = self.folder.last_checkpoint()
+        try:
+            self.folder.update_summary(
+                status=status,
+                error=error,
+                method=self.config.method,
+                model=self.config.model,
+                seed=self.config.run.seed,
+                steps=self.config.steps,
+                step=self.state.step,
+                totals=self.state.totals,
+                last_checkpoint=None if last is None else str(last.relative_to(self.folder.path)),
+                best_on_dev=best_on_dev(self.folder),
+            )
+        except OSError as problem:
+            # A full disk has an error of its own by now, which must not be hidden behind this one.
+            if status != "error":
+                raise
+            _log.warning("summary.json could not be written: %s", problem)
+
+
+def _norms(report: UpdateReport) -> dict[str, float | None]:
+    """What is logged of an update's gradients."""
+    return {
+        "learning_rate": report.learning_rate,
+        "grad_norm": report.grad_norm,
+        "grad_norm/fresh": report.fresh_grad_norm,
+        "grad_norm/extra": report.extra_grad_norm,
+        "grad_cosine": report.cosine,
+    }
