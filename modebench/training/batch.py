@@ -110,3 +110,8 @@ class Row:
     sampler_logp_T: Floats | None = None
     group: int = -1
     term: str = "fresh"
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether its weights, and the advantages of a surrogate row, leave any gradient."""
+        return bool(np.any(self.weight_T if self.advantage_T is None else self.weight_T * self.advantage_T))
