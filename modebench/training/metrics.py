@@ -9,7 +9,6 @@ import numpy as np
 
 from modebench.analysis.diversity import pcmd
 from modebench.training.batch import Group, Row
-from modebench.training.loss import has_gradient
 
 
 def batch_metrics(groups: Sequence[Group], fresh: Sequence[Row]) -> dict[str, float | None]:
@@ -39,7 +38,7 @@ def batch_metrics(groups: Sequence[Group], fresh: Sequence[Row]) -> dict[str, fl
         "length": _mean([len(rollout.token_ids) for rollout in rollouts]),
         "all_right": _mean(right),
         "all_wrong": _mean(wrong),
-        "with_gradient": len({row.group for row in fresh if has_gradient(row)}) / len(groups),
+        "with_gradient": len({row.group for row in fresh if row.has_gradient}) / len(groups),
         "pcmd": _mean(defined) if defined else None,
         "pcmd_groups": len(defined),
         "modes": _mean([len(modes) for modes in counts]),

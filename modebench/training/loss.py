@@ -1,0 +1,188 @@
+"""The loss of rows, its gradient, and what is seen on the way.
+
+The loss of any set of rows is a plain sum over tokens (see `modebench.training.batch`): of a surrogate row
+weight_t · −min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε_high) A_t) with ρ_t = exp(logp_t − logp_old_t) (Schulman et
+al. 2017, arXiv:1707.06347, equation 7; ε_high apart from ε: Yu et al. 2025, arXiv:2503.14476), of a
+likelihood row −weight_t logp_t.
+
+Shape suffixes: _T tokens of a response, _K those of all responses of a micro-batch, row after row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import torch
+
+from modebench.training.batch import Row
+from modebench.training.likelihood import MICRO_BATCH_TOKENS, Scorer
+from modebench.training.packing import micro_batches
+
+
+@dataclass
+class Statistics:
+    """What a backward pass saw, as sums that add up over micro-batches and processes.
+
+    Entropy, clipping, ratios and gaps are of surrogate rows, rows without gradient included.
+
+    Attributes:
+        loss, tokens: of each term.
+        surrogate_tokens: tokens of surrogate rows.
+        entropy: sum of entropies, nats.
+        clipped: tokens whose ratio lies outside the clip range on the side where clipping binds.
+        log_ratio_abs, log_ratio_max: sum and maximum of |logp − logp_old|.
+        compared_tokens: tokens whose sampler's log-probability is known.
+        gap_abs, gap_max: sum and maximum of |logp − that of the sampler|, nats.
+        gap_k3: sum of ρ − 1 − log ρ with ρ the policy's over the sampler's probability, the estimate "k3" of
+            KL(sampler ‖ policy) (Schulman 2020, joschu.net/blog/kl-approx.html).
+    """
+
+    loss: dict[str, float] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
+    surrogate_tokens: int = 0
+    entropy: float = 0.0
+    clipped: int = 0
+    log_ratio_abs: float = 0.0
+    log_ratio_max: float = 0.0
+    compared_tokens: int = 0
+    gap_abs: float = 0.0
+    gap_max: float = 0.0
+    gap_k3: float = 0.0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        merged = {each.name: _merge(each.name, self, other) for each in fields(self)}
+        return Statistics(**merged)
+
+    def metrics(self) -> dict[str, float]:
+        """Means and maxima by name; those of nothing are left out."""
+        metrics = {f"loss/{term}": value for term, value in self.loss.items()}
+        if count := self.surrogate_tokens:
+            metrics |= {
+                "entropy": self.entropy / count,
+                "clip_fraction": self.clipped / count,
+                "log_ratio_abs_mean": self.log_ratio_abs / count,
+                "log_ratio_abs_max": self.log_ratio_max,
+            }
+        if count := self.compared_tokens:
+            metrics |= {
+                "sampler_gap_mean": self.gap_abs / count,
+                "sampler_gap_max": self.gap_max,
+                "sampler_kl": self.gap_k3 / count,
+            }
+        return metrics
+
+
+def _merge(name: str, first: Statistics, second: Statistics) -> Any:
+    one, two = getattr(first, name), getattr(second, name)
+    if isinstance(one, dict):
+        return {term: one.get(term, 0) + two.get(term, 0) for term in {**one, **two}}
+    return max(one, two) if name.endswith("_max") else one + two
+
+
+def backward(
+    scorer: Scorer,
+    rows: Sequence[Row],
+    *,
+    temperature: float,
+    epsilon: float,
+    epsilon_high: float,
+    micro_batch_tokens: int = MICRO_BATCH_TOKENS,
+    chunk: int | None = None,
+) -> Statistics:
+    """Add the gradient of the rows' summed loss to the parameters' ``grad``.
+
+    Rows whose gradient is zero by their weights or advantages are scored without a backward pass.
+
+    Args:
+        scorer: of the model.
+        rows: the rows of one optimisation step, or of this process's share.
+        temperature: that the responses were sampled with.
+        epsilon, epsilon_high: how far a ratio may fall below and rise above 1.
+        micro_batch_tokens: padded tokens of a forward pass; decides memory and speed, not the result.
+        chunk: places whose logits exist at once; None chooses.
+
+    Raises:
+        ValueError: a row without prompt or response tokens, or whose arrays differ in length from it or are
+            not finite.
+    """
+    for index, row in enumerate(rows):
+        _check(index, row)
+    total = Statistics()
+    for live in (True, False):
+        part = [row for row in rows if row.has_gradient is live]
+        with torch.set_grad_enabled(live):
+            for packs in micro_batches(part, micro_batch_tokens, scorer.hidden_size):
+                layout, logp_K, entropy_K = scorer.score(packs, temperature, entropy=True, chunk=chunk)
+                assert entropy_K is not None
+                members = [part[member] for member in layout.members]
+                loss_K, statistics = _losses(members, logp_K, entropy_K, epsilon, epsilon_high)
+                if live:
+                    loss_K.sum().backward()
+                total += statistics
+    return total
+
+
+def _check(index: int, row: Row) -> None:
+    if (row.kind == "surrogate") != (row.advantage_T is not None):
+        raise ValueError(f"row {index} is a {row.kind} row, and advantage_T is {row.advantage_T!r}")
+    for name in ("weight_T", "advantage_T", "logp_old_T", "sampler_logp_T"):
+        value_T = getattr(row, name)
+        if value_T is not None and len(value_T) != len(row.token_ids):
+            raise ValueError(f"row {index}: {name} has {len(value_T)} values for {len(row.token_ids)} tokens")
+        if value_T is not None and not np.isfinite(value_T).all():
+            raise ValueError(f"row {index}: {name} is not finite")
+
+
+def _losses(
+    rows: Sequence[Row],
+    logp_K: torch.Tensor,
+    entropy_K: torch.Tensor,
+    epsilon: float,
+    epsilon_high: float,
+) -> tuple[torch.Tensor, Statistics]:
+    """Loss [K] of the tokens of `rows`, which lie in `logp_K` one after another, and what is told of them."""
+    present_K = logp_K.detach()
+    advantage_K, old_K = _column(rows, "advantage_T", logp_K), _column(rows, "logp_old_T", logp_K)
+    surrogate_K = ~advantage_K.isnan()
+    advantage_K = advantage_K.nan_to_num()  # a NaN in the branch not taken would still reach the gradient
+    log_ratio_K = logp_K - torch.where(old_K.isnan(), present_K, old_K)
+    ratio_K = log_ratio_K.exp()
+    clipped_K = ratio_K.clamp(1 - epsilon, 1 + epsilon_high)
+    objective_K = torch.minimum(ratio_K * advantage_K, clipped_K * advantage_K)
+    loss_K = -_column(rows, "weight_T", logp_K) * torch.where(surrogate_K, objective_K, logp_K)
+    high_K, low_K = ratio_K > 1 + epsilon_high, ratio_K < 1 - epsilon
+    binds_K = (advantage_K > 0) & high_K | (advantage_K < 0) & low_K
+    log_ratio_K = log_ratio_K.detach()[surrogate_K].abs()
+    gap_K = present_K - _column(rows, "sampler_logp_T", logp_K)
+    gap_K = gap_K[surrogate_K & ~gap_K.isnan()]
+    statistics = Statistics(
+        surrogate_tokens=len(log_ratio_K),
+        entropy=entropy_K[surrogate_K].sum().item(),
+        clipped=int(binds_K.sum()),
+        log_ratio_abs=log_ratio_K.sum().item(),
+        log_ratio_max=_largest(log_ratio_K),
+        compared_tokens=len(gap_K),
+        gap_abs=gap_K.abs().sum().item(),
+        gap_max=_largest(gap_K.abs()),
+        gap_k3=(gap_K.exp() - 1 - gap_K).sum().item(),
+    )
+    lengths = [len(row.token_ids) for row in rows]
+    for row, loss_T in zip(rows, loss_K.detach().split(lengths), strict=True):
+        statistics.loss[row.term] = statistics.loss.get(row.term, 0.0) + loss_T.sum().item()
+        statistics.tokens[row.term] = statistics.tokens.get(row.term, 0) + len(loss_T)
+    return loss_K, statistics
+
+
+def _column(rows: Sequence[Row], name: str, like: torch.Tensor) -> torch.Tensor:
+    """[K] a field of all rows, NaN where a row lacks it, with type and device of `like`."""
+    values = [getattr(row, name) for row in rows]
+    missing = [np.full(len(row.token_ids), np.nan) for row in rows]
+    joined_K = np.concatenate([m if v is None else v for v, m in zip(values, missing, strict=True)])
+    return torch.from_numpy(joined_K).to(like)
+
+
+def _largest(values: torch.Tensor) -> float:
+    return values.max().item() if len(values) else 0.0
