@@ -47,11 +47,16 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML whose numbers may be written 1e-6, as YAML 1.2 has it and PyYAML does not."""
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+0123456789."),
-)
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Its counterpart, which puts a text that `_Loader` would read as a number in quotes."""
+
+
+for _side in (_Loader, _Dumper):
+    _side.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
+        list("-+0123456789."),
+    )
 
 
 def read_yaml(path: Path, origin: str) -> dict[str, Setting]:
@@ -81,8 +86,8 @@ def _collect(
     loader: _Loader, node: yaml.Node, prefix: str, path: Path, origin: str, found: dict[str, Setting]
 ) -> None:
     line = node.start_mark.line + 1
-    if not isinstance(node, yaml.MappingNode):
-        raise InputError(path, line, prefix or "record", "must be a mapping of settings")
+    if node.tag != "tag:yaml.org,2002:map":
+        raise InputError(path, line, prefix.rstrip(".") or "record", "must be a mapping of settings")
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         name = prefix + str(loader.construct_object(key_node, deep=True))
@@ -235,4 +240,4 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_yaml(values: Mapping[str, Any]) -> str:
     """The text of a configuration file that `read_yaml` reads back to the same values."""
-    return str(yaml.safe_dump(nested(values), sort_keys=False, allow_unicode=True))
+    return str(yaml.dump(nested(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True))
