@@ -52,7 +52,7 @@ MUTATIONS = (
     Mutation("verifiers/rational.py", "xyzpqrstuvw", "xyzqprstuvw", CONFORMANCE),
     Mutation("verifiers/rational.py", "if q[max(q)] < 0:", "if q[min(q)] < 0:", CONFORMANCE),
     Mutation("verifiers/pantry_plan.py", "total > high", "total >= high", CONFORMANCE),
-    Mutation("verifiers/pantry_plan.py", "or grams % item.step", "", CONFORMANCE),
+    Mutation("verifiers/pantry_plan.py", "or grams % item.step", "", "tests/verifiers/test_pantry_plan.py"),
     Mutation("verifiers/pantry_plan.py", "key = tuple(sorted(support))", "key = tuple(support)[::-1]", "tests/verifiers"),
     Mutation("verifiers/registry.py", "type(level) is int", "isinstance(level, int)", "tests/verifiers"),
     Mutation("reasoning.py", "None if opened else kept", "kept", "tests/test_runs.py"),
