@@ -102,8 +102,11 @@ def _dry_run(planned: Any) -> None:
 
 def _train(planned: Any, path: Path, progress: bool, *, resume: bool) -> int:
     """Carry a run out; says how to go on where it was stopped or cannot go on."""
+    import transformers
+
     from modebench.training.setup import open_trainer
 
+    transformers.utils.logging.disable_progress_bar()  # one for every checkpoint otherwise
     command = f"modebench train --resume {shlex.quote(str(path))}"
     reporter = TrainingReporter() if progress else None
     on_step, on_samples = (reporter.step, reporter.samples) if reporter else (None, None)

@@ -300,6 +300,7 @@ class Trainer:
                 method=self.config.method,
                 model=self.config.model,
                 seed=self.config.run.seed,
+                processes=self.accelerator.num_processes,
                 steps=self.config.steps,
                 step=self.state.step,
                 totals=self.state.totals,
