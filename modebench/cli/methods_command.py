@@ -24,7 +24,7 @@ def command(name: str | None, as_json: bool) -> int:
 
     if name is not None:
         method = get_method(name)
-        click.echo(json.dumps(_record(method), indent=2, ensure_ascii=False) if as_json else _page(method))
+        click.echo(json.dumps(_record(method), indent=2, ensure_ascii=False) if as_json else page_of(method))
         return 0
     methods = all_methods()
     if as_json:
@@ -51,7 +51,8 @@ def _record(method: Method) -> dict[str, Any]:
     }
 
 
-def _page(method: Method) -> str:
+def page_of(method: Method) -> str:
+    """What ``modebench methods NAME`` prints."""
     options = method.options()
     lines = [
         f"{method.name} ({method.id})",

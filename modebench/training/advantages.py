@@ -49,6 +49,8 @@ class Advantage(Part):
             raise UsageError(f"advantage.eps must not be negative, not {self.eps}")
         if self.ddof not in (0, 1):
             raise UsageError(f"advantage.ddof must be 0 or 1, not {self.ddof}")
+        if self.kind != "group_std" and (self.eps, self.ddof) != (Advantage.eps, Advantage.ddof):
+            raise UsageError(f"advantage.eps and advantage.ddof are of group_std; the kind is {self.kind}")
 
     def advantage(self, group: Group, advantage_G: Floats, state: Any) -> Floats:
         """[G] advantages of [G] rewards.

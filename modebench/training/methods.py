@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from modebench.errors import UsageError
 from modebench.training.advantages import Advantage
 from modebench.training.method import Method
-from modebench.training.part import Part, suggestion, with_option
+from modebench.training.part import Part, suggestion, with_options
 from modebench.training.replay import Replay
 from modebench.training.selection import MaskTruncated
 from modebench.training.surrogates import Surrogate
@@ -91,8 +91,12 @@ def get_method(name: str) -> Method:
 
 
 def all_methods() -> dict[str, Method]:
-    """Built-in and installed methods, by the name that `build` takes."""
-    return METHODS | {name: value for name, value in _installed().items() if isinstance(value, Method)}
+    """Built-in and installed methods by id; a built-in one comes before an installed one of its name."""
+    return METHODS | {
+        name: value
+        for name, value in _installed().items()
+        if isinstance(value, Method) and name not in METHODS
+    }
 
 
 def all_parts() -> dict[str, type[Part]]:
@@ -121,8 +125,7 @@ def build(
     if max_completion_length < 1:
         raise UsageError(f"max_completion_length must be at least 1, not {max_completion_length}")
     method = get_method(name)
-    surrogate = method.surrogate
-    parts = {part.name: part for part in method.parts}
+    parts = {part.name: part for part in (*method.parts, method.surrogate)}
     for added in adds:
         known = all_parts()
         if added not in known:
@@ -130,21 +133,29 @@ def build(
         if added in parts:
             raise UsageError(f"{name} has the part {added!r} already; set its options: {added}.OPTION=VALUE")
         parts[added] = known[added]()
-    for key, value in (sets or {}).items():
-        part, _, option = key.partition(".")
-        if part == surrogate.name:
-            surrogate = with_option(surrogate, option, value)
-        elif part in parts:
-            parts[part] = with_option(parts[part], option, value)
-        else:
-            names = [*parts, surrogate.name]
-            raise UsageError(f"{name} has no part {part!r} (in {key!r}); {suggestion(part, names)}")
+    for part, values in _by_part(name, sets or {}, list(parts)).items():
+        parts[part] = with_options(parts[part], values)
+    surrogate = parts.pop(Surrogate.name)
+    assert isinstance(surrogate, Surrogate)  # for the type checker: nothing else has its name
     return replace(
         method,
         parts=tuple(parts.values()),
         surrogate=surrogate,
         max_completion_length=max_completion_length,
     )
+
+
+def _by_part(name: str, sets: Mapping[str, object], parts: list[str]) -> dict[str, dict[str, object]]:
+    """Values by option, by part."""
+    found: dict[str, dict[str, object]] = {}
+    for key, value in sets.items():
+        part, dot, option = key.partition(".")
+        if part not in parts:
+            raise UsageError(f"{name} has no part {part!r} (in {key!r}); {suggestion(part, parts)}")
+        if not dot:
+            raise UsageError(f"{key!r} must be PART.OPTION; see: modebench methods {name}")
+        found.setdefault(part, {})[option] = value
+    return found
 
 
 def _installed() -> dict[str, Method | type[Part]]:
@@ -156,6 +167,8 @@ def _load(point: EntryPoint) -> Method | type[Part]:
         value = point.load()
     except Exception as error:  # whatever a foreign module raises while it is imported
         raise UsageError(f"the method {point.name!r} ({point.value}) cannot be loaded: {error!r}") from None
+    if isinstance(value, Method) and value.id != point.name:
+        raise UsageError(f"the entry point {point.name!r} ({point.value}) is the method {value.id!r}")
     if isinstance(value, Method) or (isinstance(value, type) and issubclass(value, Part)):
         return value
     raise UsageError(f"the entry point {point.name!r} ({point.value}) is neither a Method nor a Part")

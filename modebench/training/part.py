@@ -111,21 +111,23 @@ def options_of(part: Part) -> dict[str, Any]:
     return asdict(part)
 
 
-def with_option(part: P, option: str, value: object) -> P:
-    """The part with one option changed; a string is read as the option's type.
+def with_options(part: P, values: Mapping[str, object]) -> P:
+    """The part with some options changed, by name; a string is read as the option's type.
 
     Raises:
         UsageError: no such option, or a value that it can't take.
     """
     names = [field.name for field in fields(part)]
-    if option not in names:
-        raise UsageError(f"{part.name} has no option {option!r}; {suggestion(option, names)}")
-    hint = get_type_hints(type(part))[option]
-    try:
-        converted = _converted(value, hint)
-    except ValueError:
-        raise UsageError(f"{part.name}.{option} must be {_wanted(hint)}, not {value!r}") from None
-    changed: dict[str, Any] = {option: converted}
+    hints = get_type_hints(type(part))
+    changed: dict[str, Any] = {}
+    for option, value in values.items():
+        if option not in names:
+            raise UsageError(f"{part.name} has no option {option!r}; {suggestion(option, names)}")
+        try:
+            changed[option] = _converted(value, hints[option])
+        except ValueError:
+            wanted = _wanted(hints[option])
+            raise UsageError(f"{part.name}.{option} must be {wanted}, not {value!r}") from None
     return replace(part, **changed)
 
 

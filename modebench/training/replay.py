@@ -152,6 +152,8 @@ class Replay(Part):
             raise UsageError(f"replay.coefficient must not be negative, not {self.coefficient}")
         if self.capacity < 1:
             raise UsageError(f"replay.capacity must be at least 1, not {self.capacity}")
+        if self.control == "random" and self.weighting != "uniform":
+            raise UsageError("replay.control=random draws by frequency already; leave replay.weighting out")
 
     def state(self, seed: int) -> Banks:
         return Banks(seed)
