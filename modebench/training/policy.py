@@ -77,7 +77,7 @@ def load(name: str, *, device: str = "auto", profile: str = "direct", chat_templ
     model.train()
     _assert_deterministic(model)
     told = engine.describe()
-    origin = {key: told[key] for key in ("fingerprint", "revision") if key in told}
+    origin: dict[str, Any] = {key: told[key] for key in ("fingerprint", "revision") if key in told}
     return Policy(model, engine.tokenizer, Scorer(model), name, origin, profile, chat_template)
 
 
@@ -105,6 +105,4 @@ def _assert_deterministic(model: Any) -> None:
     with torch.no_grad():
         first, second = (model(input_ids=ids_1S, use_cache=False).logits for _ in range(2))
     if not torch.equal(first, second):
-        raise RuntimeError(
-            f"{type(model).__name__} gives other logits every time: it drops out, or is random"
-        )
+        raise RuntimeError(f"two forward passes of {type(model).__name__} differ: something in it is random")
