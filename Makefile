@@ -16,15 +16,17 @@ DEMO_TOKENS ?= 64
 # drags in builds for CUDA that break every import.
 VLLM_VENV ?= .venv-vllm
 VLLM_BIN := $(VLLM_VENV)/bin
+# TRL is only an oracle of the tests, and pulls in more than anything else here.
+TRL_VENV ?= .venv-trl
 VLLM_SETTINGS := VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind
 
-.PHONY: demo test lint test-slow test-vllm reference clean
+.PHONY: demo test lint test-slow test-vllm test-trl reference clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "python 3.11 or newer is needed; set PYTHON=/path/to/python" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch
-	$(PIP) -e '.[train,openai,dev]' gguf
+	$(PIP) -e '.[train,openai,constrained,dev]' gguf
 	touch $@
 
 # A real model, and beside it what answers of the right form get by chance. An interrupted demo goes on.
@@ -45,11 +47,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not slow and not gpu and not vllm"
+	$(BIN)/pytest -m "not slow and not gpu and not vllm and not trl"
 
 # Everything that takes longer than CI allows.
 test-slow: $(STAMP)
-	$(BIN)/pytest -m "slow and not vllm"
+	$(BIN)/pytest -m "slow and not vllm and not trl"
 
 $(VLLM_VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VLLM_VENV)
@@ -62,9 +64,19 @@ $(VLLM_VENV)/.installed: pyproject.toml
 test-vllm: $(VLLM_VENV)/.installed
 	$(VLLM_SETTINGS) $(VLLM_BIN)/pytest -m vllm tests/sampling/test_vllm.py
 
+$(TRL_VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TRL_VENV)
+	$(TRL_VENV)/bin/python -m pip install --quiet -c constraints.txt torch
+	$(TRL_VENV)/bin/python -m pip install --quiet -c constraints.txt trl==1.16.0 -e '.[train]' pytest hypothesis
+	touch $@
+
+# Our losses, gradients and reward functions against TRL's trainer.
+test-trl: $(TRL_VENV)/.installed
+	$(TRL_VENV)/bin/pytest -m trl tests/training
+
 # Our verdicts against those of the published package, which is installed into a private folder.
 reference: $(STAMP)
 	$(BIN)/python tests/reference/run.py
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) .cache build dist
+	rm -rf $(VENV) $(VLLM_VENV) $(TRL_VENV) .cache build dist
