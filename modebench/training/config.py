@@ -38,9 +38,9 @@ class DataConfig:
 
     def selection(self, split: str | None = None, limit: int | None = None) -> Selection:
         """The same domains and levels, of the training split or of another one."""
-        if split is None:
-            return Selection(self.domains, self.levels, self.split, self.limit, self.file)
-        return Selection(self.domains, self.levels, split, limit)
+        own = {"split": self.split, "limit": self.limit, "file": self.file}
+        chosen: dict[str, Any] = own if split is None else {"split": split, "limit": limit}
+        return Selection(domains=self.domains, levels=self.levels, **chosen)
 
 
 @dataclass(frozen=True)
