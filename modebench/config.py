@@ -109,6 +109,7 @@ class EvalConfig:
         seed_bits: length of a sample's seed; 31 for a server that refuses 63.
         prefixes: texts that the tasks are asked with, beside once without; see `modebench.probing`.
         prefix_control: ask once more without a prefix, to tell new modes from the luck of the draw.
+        constrained: hold the answers to the grammars of `modebench.domains.grammars`, where there are some.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -125,6 +126,7 @@ class EvalConfig:
     seed_bits: int = 63
     prefixes: tuple[Prefix, ...] = ()
     prefix_control: bool = False
+    constrained: bool = False
 
     def check(self) -> None:
         """Refuse what cannot give independent samples.
@@ -158,11 +160,13 @@ class EvalConfig:
 def record_of(config: EvalConfig) -> dict[str, Any]:
     """The configuration as JSON-ready values; the inverse of `config_of`.
 
-    Only a run that has prefixes says anything of them.
+    Only a run that has prefixes or grammars says anything of them.
     """
     record = asdict(config)
     if not config.prefixes:
         del record["prefixes"], record["prefix_control"]
+    if not config.constrained:
+        del record["constrained"]
     return record
 
 

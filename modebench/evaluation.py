@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from modebench.chance import grade_chance
 from modebench.config import EvalConfig, config_of, record_of, tasks_of
+from modebench.domains.grammars import grammar_of
 from modebench.errors import UsageError
 from modebench.grading import grade_run
 from modebench.probing import Ask, asks_of
@@ -63,14 +64,17 @@ def create_run(
     """A new run folder whose manifest says everything that decides its content.
 
     Raises:
-        UsageError: a bad configuration, or the folder is in use; nothing is touched.
+        UsageError: a bad configuration, an engine that cannot hold answers to grammars as it asks, or the
+            folder is in use; nothing is touched.
+        EngineUnavailable: what enforces grammars is missing.
     """
+    constraint = {"constraint": constraint_of(engine)} if config.constrained else {}
     return RunFolder.create(
         output,
         {
             "status": "running",
             "model": model,
-            "engine": engine.describe(),
+            "engine": {**engine.describe(), **constraint},
             "engine_options": dict(engine_options or {}),
             "groups_per_batch": engine.groups_per_batch,
             "origins": dict(origins or {}),
@@ -78,6 +82,40 @@ def create_run(
             **versions(),
         },
     )
+
+
+def constraint_of(engine: Engine) -> dict[str, Any]:
+    """What enforces grammars for an engine: library and version.
+
+    Raises:
+        UsageError: nothing does.
+        EngineUnavailable: it is missing.
+    """
+    constraint = getattr(engine, "constraint", None)
+    if constraint is None:
+        raise UsageError("--constrained needs a model of hf/, vllm/ or openai/ (a vLLM server)")
+    return dict(constraint())
+
+
+def _grammars(sets: Iterable[TaskSet]) -> dict[str, Any]:
+    """What a manifest records of the grammars: how many tasks of each set have one, and SHA-256 over all.
+
+    Raises:
+        UsageError: no task has one.
+    """
+    digest = hashlib.sha256()
+    counts = {}
+    for tasks in sets:
+        grammars = [grammar for task in tasks if (grammar := grammar_of(task)) is not None]
+        counts[tasks.name] = len(grammars)
+        for grammar in grammars:
+            digest.update(hashlib.sha256(grammar.encode()).digest())
+    if not any(counts.values()):
+        raise UsageError(
+            f"--constrained: {', '.join(counts)} have no grammar; levels 2 to 5 of every domain but "
+            "graph_coloring and level 1 of pantry_plan have one"
+        )
+    return {"grammars": {"notation": "GBNF", "sha256": digest.hexdigest(), "tasks": counts}}
 
 
 def asked_of(config: EvalConfig) -> dict[str, Any]:
@@ -94,6 +132,7 @@ def asked_of(config: EvalConfig) -> dict[str, Any]:
         "prompts_sha256": prompts_hash(prompts),
         "first_prompt": list(prompts[0]),
         "task_sets": [{"name": tasks.name, "count": len(tasks), "sha256": tasks.sha256} for tasks in sets],
+        **(_grammars(sets) if config.constrained else {}),
     }
 
 
@@ -106,7 +145,10 @@ def generate(run: RunFolder, engine: Engine, progress: Progress | None = None) -
         UsageError: another process writes to the run; an engine returned a wrong number of samples.
     """
     config = config_of(run.manifest)
-    asks = _asks(tasks_of(run.manifest), config)
+    sets = tasks_of(run.manifest)
+    if config.constrained and _grammars(sets)["grammars"] != run.manifest["grammars"]:
+        raise UsageError("the grammars are not those of the run any more (SHA-256 differs)")
+    asks = _asks(sets, config)
     total = len(asks) * config.samples
     with run.append() as writer:
         done = run.recorded()
@@ -166,7 +208,9 @@ def _request(ask: Ask, config: EvalConfig, done: int) -> _Request:
     seeds = task_seeds(config, ask.task.id, ask.first + config.samples)
     indices = _missing(ask, config, done)
     wanted = tuple(seeds[index] for index in indices)
-    return _Request(Group(ask.task, _messages(ask, config), wanted, ask.prefix, ask.first), indices)
+    grammar = grammar_of(ask.task) if config.constrained else None
+    group = Group(ask.task, _messages(ask, config), wanted, ask.prefix, ask.first, grammar)
+    return _Request(group, indices)
 
 
 def _records(request: _Request, samples: Sequence[Sample], done: int) -> list[dict[str, Any]]:

@@ -89,6 +89,7 @@ class Run:
             "profile": manifest["profile"],
             "system": manifest["system"],
             "strip_reasoning": manifest["strip_reasoning"],
+            "constrained": manifest.get("constrained", False),
             "prompts": manifest.get("prompts_sha256"),
             "template": manifest["engine"].get("template_sha256"),
             "tasks": ", ".join(f"{name} {sha256[:12]}" for name, sha256 in sets.items()),

@@ -164,6 +164,11 @@ sampling_options = _apply(
             "--strip-reasoning/--no-strip-reasoning", default=default_of(EvalConfig, "strip_reasoning"),
             show_default=True, help="Split <think>…</think> off before verifying.",
         ),
+        click.option(
+            "--constrained", is_flag=True,
+            help="Hold answers to the grammar of their domain: levels 2 to 5 without graph coloring, and "
+            "pantry level 1.",
+        ),
         click.option("--arm", help="A label for comparisons."),
         click.option(
             "--error-budget", type=float, default=default_of(EvalConfig, "error_budget"), show_default=True,

@@ -162,6 +162,10 @@ def announce(run: RunFolder) -> None:
     samples, asked = run.manifest["samples"], samples_asked(run)
     prompts = "prompts" if "prefixes" in run.manifest else "tasks"
     click.echo(f"{samples} samples × {asked // samples} {prompts} = {asked} responses → {run.path}", err=True)
+    held = run.manifest.get("grammars", {}).get("tasks", {})
+    free = [name for name, count in held.items() if not count]
+    if free:
+        click.echo(f"not constrained, as there is no grammar: {', '.join(free)}", err=True)
 
 
 def dry_run(options: dict[str, Any], ctx: click.Context) -> None:

@@ -42,7 +42,7 @@ class Group:
     An engine that talks to a model uses `messages` and `seeds`; only mock engines look at `task`,
     and nothing of `task.reference` ever leaves the process. `prefix` names the prefix that is part of the
     messages, None in a run without prefixes, and `first` is the number of the first sample of this prompt
-    among all samples of the task.
+    among all samples of the task. `grammar` is what responses are held to, in GBNF; None leaves them free.
     """
 
     task: Task
@@ -50,6 +50,7 @@ class Group:
     seeds: tuple[int, ...]
     prefix: str | None = None
     first: int = 0
+    grammar: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Sample:
         finish_reason: ``stop`` at an end token or stop string, ``length`` when cut.
         input_tokens, output_tokens: counts of this model's tokens; None where unknown.
         logprob: sum over response tokens (end token included) of the log-probability, in nats,
-            under the softmax of logits / temperature before top-p and top-k; None where unknown.
+            under the softmax of logits / temperature before top-p and top-k, with a grammar over the
+            tokens that it allows; None where unknown.
         entropy: mean over the same positions of the entropy of that softmax, in nats.
         reasoning: reasoning text that arrived in a field of its own.
         error: what went wrong when there is no response; the sample is then neither right nor wrong.
@@ -99,6 +101,17 @@ class Engine(Protocol):
 
         An engine that gives up (its server is gone) logs why and leaves the remaining groups out; their
         samples are missing, and a resumed run asks for them.
+        """
+
+
+class ConstrainedEngine(Protocol):
+    """What an engine that holds responses to `Group.grammar` offers besides."""
+
+    def constraint(self) -> dict[str, Any]:
+        """What enforces grammars, for run.json: library and version.
+
+        Raises:
+            EngineUnavailable: nothing does here; one line, with the cure.
         """
 
 

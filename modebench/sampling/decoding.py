@@ -27,6 +27,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from modebench.sampling.base import FinishReason, GenerationSettings
 from modebench.sampling.chat import cut_at_stop
+from modebench.sampling.constraints import Matcher, constrained
 
 CACHE_ROOM = 32  # positions that a cache grows by at least; one copy of the cache each
 DROP_SHARE = 8  # rows leave the batch once one in so many has finished; each time copies the cache
@@ -45,8 +46,9 @@ class Rollout:
         limit: new tokens at most.
         token_ids: sampled tokens, the end token included.
         logp: log-probability of each in nats, under the softmax of logits / temperature before top-k
-            and top-p (at temperature 0: of the plain logits).
+            and top-p (at temperature 0: of the plain logits), with a grammar over the tokens it allows.
         entropy: entropy of the same softmax at each position, in nats.
+        constraint: starts a matcher of its grammar; None where it has none.
         text: the response, None until the sample is done.
     """
 
@@ -58,6 +60,7 @@ class Rollout:
     token_ids: list[int] = field(default_factory=list)
     logp: list[float] = field(default_factory=list)
     entropy: list[float] = field(default_factory=list)
+    constraint: Callable[[], Matcher] | None = None
     text: str | None = None
     finish_reason: FinishReason = "unknown"
     error: str | None = None
@@ -70,6 +73,7 @@ class Rollout:
         """Forget what was sampled, and take the random stream from its start."""
         self.token_ids, self.logp, self.entropy = [], [], []
         self._stream = np.random.Generator(np.random.Philox(key=self.seed))
+        self.matcher = self.constraint() if self.constraint else None
 
     def next_uniform(self) -> float:
         """The next random number of this sample, in [0, 1)."""
@@ -231,6 +235,9 @@ class Decoder:
         cache, mask_BT, logits_BV = self._prefill(live)
         while True:
             u_B = np.array([rollout.next_uniform() for rollout in live])
+            # Rows that are done stay in the batch for a while, and what is drawn for them is not used.
+            matchers = {row: r.matcher for row, r in enumerate(live) if r.matcher and not r.done}
+            logits_BV = constrained(logits_BV, matchers)
             token_B, logp_B, entropy_B = sample_tokens(logits_BV, u_B, settings)
             for rollout, token, logp, entropy in zip(live, token_B, logp_B, entropy_B, strict=True):
                 if not rollout.done:
@@ -291,6 +298,10 @@ class Decoder:
         rollout.token_ids.append(token)
         rollout.logp.append(logp)
         rollout.entropy.append(entropy)
+        problem = rollout.matcher.take(token) if rollout.matcher else None
+        if problem is not None:
+            rollout.finish("error", error=problem)
+            return
         if token in self.end_ids:
             rollout.finish("stop", self.to_text(rollout.token_ids[:-1]))
             return

@@ -108,6 +108,36 @@ class OpenAICompatibleEngine:
             "openai": self._openai.__version__,
         }
 
+    def constraint(self) -> dict[str, Any]:
+        """What enforces grammars: the structured outputs of a vLLM server.
+
+        Servers ignore fields that they do not know, so one is sent that nothing can accept.
+
+        Raises:
+            EngineUnavailable: the server is none of vLLM's, or an old one that ignores the field.
+        """
+        if self.server != "vllm":
+            raise EngineUnavailable(f"--constrained needs a vLLM server, {self.url} is none ({self.server})")
+        refused = {"structured_outputs": {"grammar": "no grammar"}}
+        try:
+            self._client.completions.create(
+                model=self.name, prompt="x", max_tokens=1, seed=0, extra_body=refused
+            )
+        except self._openai.BadRequestError:
+            return {"library": "vLLM's structured outputs", "version": self._version()}
+        except self._openai.OpenAIError as error:
+            raise EngineUnavailable(f"{self.url} gives no answer: {self._one_line(error)}") from None
+        raise EngineUnavailable(f"the vLLM server at {self.url} is too old: it ignores structured_outputs")
+
+    def _version(self) -> str | None:
+        """vLLM's version, which its server tells beside the protocol."""
+        url = f"{self.url.removesuffix('/v1')}/version"
+        try:
+            found = self._client.get(url, cast_to=object)
+        except self._openai.OpenAIError:
+            return None
+        return str(found["version"]) if isinstance(found, dict) and "version" in found else None
+
     def generate(
         self, groups: Sequence[Group], settings: GenerationSettings
     ) -> Iterator[tuple[int, list[Sample]]]:
@@ -159,6 +189,7 @@ class OpenAICompatibleEngine:
         chat = self.options.chat_template
         messages = [dict(message) for message in group.messages]
         extra = self._extra_fields() | ({"top_k": settings.top_k} if settings.top_k else {})
+        extra |= {"structured_outputs": {"grammar": group.grammar}} if group.grammar is not None else {}
         # OpenAI's own chat models refuse the older name, most other servers know no other.
         limit = "max_completion_tokens" if chat and self.url == OPENAI_URL else "max_tokens"
         return {

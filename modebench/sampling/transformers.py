@@ -20,6 +20,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from modebench.sampling.base import EngineUnavailable, GenerationSettings, Group
 from modebench.sampling.chat import ChatFormat
 
 if TYPE_CHECKING:
+    from modebench.sampling.constraints import Matchers
     from modebench.sampling.decoding import Rollout
 
 # Groups decoded together where nothing is asked: 64 rows at 8 samples a group on a CPU, where more
@@ -72,6 +74,7 @@ class TransformersEngine:
         self._origin = dict(origin or {})
         self._decoder = Decoder(model, self.end_token_ids, self._text)
         self._row_limit: int | None = None  # rows that fitted, once more did not
+        self._known_matchers: Matchers | None = None
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of the prompt that these messages become.
@@ -108,6 +111,22 @@ class TransformersEngine:
             "groups_per_batch": self.groups_per_batch,
             "model_generation_config": own.to_diff_dict() if own is not None else {},
         }
+
+    def constraint(self) -> dict[str, Any]:
+        """What enforces grammars: library and version.
+
+        Raises:
+            EngineUnavailable: llguidance is missing, or cannot read the tokenizer.
+        """
+        return self._matchers().describe()
+
+    def _matchers(self) -> Matchers:
+        """Made when first asked for: reading a vocabulary takes a second."""
+        from modebench.sampling.constraints import Matchers
+
+        if self._known_matchers is None:
+            self._known_matchers = Matchers(self.tokenizer, self.end_token_ids)
+        return self._known_matchers
 
     def generate(
         self, groups: Sequence[Group], settings: GenerationSettings
@@ -147,6 +166,10 @@ class TransformersEngine:
         context = getattr(self.model.config, "max_position_embeddings", None)
         limit = settings.max_tokens if context is None else min(settings.max_tokens, context - len(ids))
         rollouts = [Rollout(at, i, ids, seed, limit) for i, seed in enumerate(group.seeds)]
+        if group.grammar is not None:
+            constraint = partial(self._matchers().start, group.grammar)
+            for rollout in rollouts:
+                rollout.constraint = constraint
         if not ids or limit < 1:
             problem = f"the prompt has {len(ids)} tokens, the model takes 1 to {context} with the response"
             for rollout in rollouts:

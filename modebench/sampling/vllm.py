@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +94,18 @@ class VLLMEngine:
                 continue
             fitting.append(index)
             prompts += [{"prompt_token_ids": ids}] * len(group.seeds)
-            parameters += [self._parameters(settings, seed, limit) for seed in group.seeds]
+            parameters += [self._parameters(settings, seed, limit, group.grammar) for seed in group.seeds]
         outputs = iter(self.llm.generate(prompts, parameters, use_tqdm=False) if prompts else ())
         for index in fitting:
             yield index, [self._sample(next(outputs), settings) for _ in groups[index].seeds]
 
-    def _parameters(self, settings: GenerationSettings, seed: int, limit: int) -> Any:
+    def constraint(self) -> dict[str, Any]:
+        """What enforces grammars: vLLM's structured outputs, which take xgrammar for GBNF."""
+        return {"library": "xgrammar", "version": version("xgrammar")}
+
+    def _parameters(
+        self, settings: GenerationSettings, seed: int, limit: int, grammar: str | None = None
+    ) -> Any:
         """vLLM's sampling parameters of one sample; nothing is left to the model's stored defaults."""
         import vllm
 
@@ -114,6 +121,7 @@ class VLLMEngine:
             stop_token_ids=self.end_token_ids,
             seed=seed,
             logprobs=0,
+            **({} if grammar is None else _structured(grammar)),
         )
 
     def _sample(self, output: Any, settings: GenerationSettings) -> Sample:
@@ -135,6 +143,15 @@ class VLLMEngine:
             output_tokens=len(tokens),
             logprob=logprob,
         )
+
+
+def _structured(grammar: str) -> dict[str, Any]:
+    """The sampling parameter that holds a response to a grammar, as this release names it."""
+    from vllm import sampling_params
+
+    if hasattr(sampling_params, "StructuredOutputsParams"):
+        return {"structured_outputs": sampling_params.StructuredOutputsParams(grammar=grammar)}
+    return {"guided_decoding": sampling_params.GuidedDecodingParams(grammar=grammar)}
 
 
 def load_engine(

@@ -29,14 +29,14 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 
-_BINARY: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
+BINARY: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "+": (5, operator.add),
     "-": (5, operator.sub),
     "*": (6, operator.mul),
     "//": (6, operator.floordiv),
     "%": (6, operator.mod),
 }
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -45,7 +45,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
 }
 _PREFIX: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "not": operator.not_}
-_CHAIN = {"or": 1, "and": 2}
+CHAIN = {"or": 1, "and": 2}
 _NOT, _COMPARISON, _UNARY, _CONDITIONAL = 3, 4, 7, 0.5
 
 
@@ -219,16 +219,16 @@ class _Parser:
     def _operator(self, kind: str, token: str) -> bool:
         if kind == "identifier":
             return False
-        if token in _BINARY:
-            power, function = _BINARY[token]
+        if token in BINARY:
+            power, function = BINARY[token]
             self._reduce(power - 1)
             self.open.append(_Entry("binary", power, function))
-        elif token in _COMPARE:
+        elif token in COMPARE:
             self._reduce(_COMPARISON)
-            self._chain("compare", _COMPARISON, _COMPARE[token])
-        elif token in _CHAIN:
-            self._reduce(_CHAIN[token])
-            self._chain(token, _CHAIN[token], None)
+            self._chain("compare", _COMPARISON, COMPARE[token])
+        elif token in CHAIN:
+            self._reduce(CHAIN[token])
+            self._chain(token, CHAIN[token], None)
         elif token in ("if", "else", ")", ",", ":"):
             return self._close(token)
         else:

@@ -17,7 +17,7 @@ from modebench.verifiers.verdict import InvalidReference, Verdict, correct, inco
 MAX_CHARACTERS = 240
 MAX_NODES = 64
 MAX_LITERAL = 10_000
-_EXPRESSION_NODE = 1  # the root that CPython's parser puts above the lambda
+EXPRESSION_NODE = 1  # the root that CPython's parser puts above the lambda
 
 
 class Spec(NamedTuple):
@@ -76,7 +76,7 @@ def judge_program(spec: Spec, text: str) -> Verdict:
         return malformed("not one lambda of the allowed syntax")
     if tree.parameters not in (("n",), ("n", ",")):
         return malformed("the lambda's parameters are not exactly n")
-    if tree.nodes + _EXPRESSION_NODE > MAX_NODES:
+    if tree.nodes + EXPRESSION_NODE > MAX_NODES:
         return malformed(f"program of more than {MAX_NODES} syntax nodes")
     if _largest_literal(tree) > MAX_LITERAL:
         return malformed(f"an integer literal above {MAX_LITERAL}")
