@@ -147,9 +147,7 @@ class Method:
         self, groups: Sequence[Group], extra: Sequence[Row], state: MethodState
     ) -> dict[str, float | None]:
         """What to log of an update whose extra rows were `extra`."""
-        logged: dict[str, float | None] = {
-            "mixed_groups": sum(group.mixed for group in groups) / len(groups) if groups else None
-        }
+        logged: dict[str, float | None] = {"mixed_groups": sum(group.mixed for group in groups) / len(groups)}
         fresh = self._fresh_weight(groups, state)
         for part in self.parts:
             logged |= part.metrics(groups, extra, fresh, state.parts.get(part.name))

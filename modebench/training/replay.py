@@ -97,7 +97,7 @@ class Banks:
 
     def draws(self) -> np.random.Generator:
         """The random numbers of the present update."""
-        return np.random.default_rng([self.seed, self.updates])
+        return np.random.default_rng([self.seed % 2**64, self.updates])
 
     def state_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -58,6 +58,11 @@ def test_a_third_party_method_is_listed_and_built(tmp_path: Path) -> None:
     ], built.stderr
 
 
+def test_the_page_shows_this_very_file() -> None:
+    page = (ROOT / "docs" / "methods" / "README.md").read_text()
+    assert f"```python\n{Path(__file__).with_name('rare_first.py').read_text()}```" in page
+
+
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
