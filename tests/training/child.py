@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import string
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,20 +17,34 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-from tests.sampling.tiny_models import tiny_model, tiny_tokenizer
+from tests.sampling.tiny_models import END, EOS, tiny_model, tiny_tokenizer
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["modebench.training.trainer", "modebench.cli.train_command"])
+_SERVER.set_forkserver_preload(
+    [
+        "modebench.training.trainer",
+        "modebench.cli.train_command",
+        "modebench.analysis.summary",
+        "transformers.models.llama.modeling_llama",
+        "transformers.models.auto.tokenization_auto",
+        "transformers.generation",
+    ]
+)
 
 Fault = Callable[..., None]
 """Called in the child before the command, with the child's arguments for it."""
 
 
 def save_policy(folder: Path) -> Path:
-    """A random model of a few thousand parameters with room for the longest prompt."""
+    """A random model of a few thousand parameters with room for the longest prompt.
+
+    Capital letters end its responses too, so that many come to an end within some tokens.
+    """
     tokenizer = tiny_tokenizer()
     model = tiny_model("llama", len(tokenizer))
     model.config.max_position_embeddings = 2048
+    ends = tokenizer.convert_tokens_to_ids(list(string.ascii_uppercase))
+    model.generation_config.eos_token_id = [EOS, END, *ends]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
