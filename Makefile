@@ -47,7 +47,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not slow and not gpu and not vllm and not trl"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not slow and not gpu and not vllm and not trl"
 
 # Everything that takes longer than CI allows.
 test-slow: $(STAMP)

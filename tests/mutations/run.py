@@ -31,6 +31,8 @@ class Mutation(NamedTuple):
 
 CONFORMANCE = "tests/verifiers/test_conformance.py"
 ESTIMATORS = "tests/analysis/test_estimators_exact.py"
+FAULTS = "tests/training/test_known_faults.py"
+REPLAY = "tests/training/test_replay.py"
 MUTATIONS = (
     Mutation("verifiers/extraction.py", "text.rfind(_BOX)", "text.find(_BOX)", CONFORMANCE),
     Mutation("verifiers/extraction.py", "SHORT_LINE = Surface(160", "SHORT_LINE = Surface(161", CONFORMANCE),
@@ -44,7 +46,9 @@ MUTATIONS = (
     Mutation("verifiers/countdown.py", "_MAX_PARENTHESES = 200", "_MAX_PARENTHESES = 199", "tests/verifiers"),
     Mutation("verifiers/python_factors.py", "1 < output < case", "1 <= output < case", CONFORMANCE),
     Mutation("verifiers/python_factors.py", "MAX_NODES = 64", "MAX_NODES = 65", CONFORMANCE),
-    Mutation("verifiers/python_factors.py", "type(output) is not int", "not isinstance(output, int)", CONFORMANCE),
+    Mutation("verifiers/python_factors.py", "MAX_LITERAL = 10_000", "MAX_LITERAL = 10_001", "tests/verifiers"),
+    Mutation("verifiers/mathir_solution.py", "constant == 0 and slope != 0", "slope != 0", "tests/verifiers/test_mathir_solution.py"),
+    Mutation("verifiers/clean/extraction.py", "depth[start:] < depth[start - 1]", "depth[start:] <= depth[start - 1]", "tests/verifiers/clean"),
     Mutation("verifiers/python_expression.py", '"%": (6,', '"%": (5,', "tests/verifiers"),
     Mutation("verifiers/python_expression.py", '_CHAIN = {"or": 1, "and": 2}', '_CHAIN = {"or": 2, "and": 1}', "tests/verifiers"),
     Mutation("verifiers/mathir.py", "_MAX_DEPTH = 6", "_MAX_DEPTH = 7", CONFORMANCE),
@@ -62,7 +66,30 @@ MUTATIONS = (
     Mutation("analysis/diversity.py", "(2 * n - 3) * l2**2", "(2 * n - 2) * l2**2", ESTIMATORS),
     Mutation("analysis/diversity.py", "_same_pairs(c), k * (k - 1))", "_same_pairs(c), n * (n - 1))", ESTIMATORS),
     Mutation("analysis/pass_at_k.py", "np.maximum(left - i, 0)", "np.maximum(left, 0)", ESTIMATORS),
+    Mutation("chance.py", "order[place - 1]", "order[place]", "tests/test_chance.py"),
+    Mutation("analysis/sign_flip.py", "np.abs(sums) >= ", "sums >= ", "tests/analysis/test_compare.py"),
+    Mutation("analysis/sign_flip.py", "(len(p) - np.arange(len(p)))", "len(p)", "tests/analysis/test_compare.py"),
+    Mutation("analysis/pairing.py", "(in_a == 0) & (in_b > 0)", "(in_a == 0) & (in_b >= 0)", "tests/analysis/test_compare.py"),
     Mutation("analysis/intervals.py", "z2 / (4 * draws**2)", "z2 / (2 * draws**2)", "tests/analysis/test_intervals.py"),
+    Mutation("training/advantages.py", "std(ddof=self.ddof)", "std(ddof=1)", "tests/training/test_advantages.py"),
+    Mutation("training/advantages.py", "np.ptp(advantage_G) == 0", "not advantage_G.any()", FAULTS),
+    Mutation("training/advantages.py", "advantage_G / mean - 1", "advantage_G / mean", FAULTS),
+    Mutation("training/surrogates.py", "if counts else 0.0", "", FAULTS),
+    Mutation("training/surrogates.py", "            if counts\n", "", FAULTS),
+    Mutation("training/surrogates.py", "1 / (len(lengths) * max(length, 1))", "1 / (len(groups) * max(length, 1))", FAULTS),
+    Mutation("training/method.py", "~np.isfinite(group.reward_G))[0]", "np.isfinite(group.reward_G))[0]", FAULTS),
+    Mutation("training/replay.py", "for mode in sorted(found)", "for mode in found", REPLAY),
+    Mutation("training/replay.py", "mode not in self.counts", "mode not in self.exemplars", REPLAY),
+    Mutation("training/replay.py", "min(found[mode])", "min(found[mode], key=len)", "tests/training/test_training_vectors.py"),
+    Mutation("training/replay.py", "rollout.reward > 0 and ", "", REPLAY),
+    Mutation("training/replay.py", ' and rollout.finish_reason != "length"', "", REPLAY),
+    Mutation("training/replay.py", "self.cursor = (start + taken) % len(keys)", "self.cursor = start + taken", REPLAY),
+    Mutation("training/replay.py", "keys = sorted(self.banks)", "keys = list(self.banks)", REPLAY),
+    Mutation("training/replay.py", "next_banks(len(groups))", "next_banks(1)", REPLAY),
+    Mutation("training/replay.py", "* share / len(scheduled)", "* share", REPLAY),
+    Mutation("training/replay.py", "1 / (size * length)", "1 / length", REPLAY),
+    Mutation("training/replay.py", 'if self.control == "zero"', "if False", "tests/training/test_controls.py"),
+    Mutation("training/replay.py", 'self.updates = saved["seed"], saved["cursor"], saved["updates"]', 'self.updates = self.seed, saved["cursor"], saved["updates"]', REPLAY),
 )  # fmt: skip
 
 
