@@ -76,7 +76,7 @@ MUTATIONS = (
     Mutation("training/advantages.py", "advantage_G / mean - 1", "advantage_G / mean", FAULTS),
     Mutation("training/surrogates.py", "if counts else 0.0", "", FAULTS),
     Mutation("training/surrogates.py", "            if counts\n", "", FAULTS),
-    Mutation("training/surrogates.py", "1 / (len(lengths) * max(length, 1))", "1 / (len(groups) * max(length, 1))", FAULTS),
+    Mutation("training/surrogates.py", "1 / (len(lengths) * max(length, 1))", "1 / (len(groups) * max(length, 1))", "tests/training/test_surrogates.py"),
     Mutation("training/method.py", "~np.isfinite(group.reward_G))[0]", "np.isfinite(group.reward_G))[0]", FAULTS),
     Mutation("training/replay.py", "for mode in sorted(found)", "for mode in found", REPLAY),
     Mutation("training/replay.py", "mode not in self.counts", "mode not in self.exemplars", REPLAY),

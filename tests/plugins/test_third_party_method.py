@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.training.child import Place, install_letters, save_policy
+
 ROOT = Path(__file__).parents[2]
 CREDIT = """
 from modebench.training.methods import build
@@ -39,7 +41,7 @@ def install(tmp_path: Path, entries: str) -> dict[str, str]:
 
 def python(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=300
     )
 
 
@@ -56,6 +58,20 @@ def test_a_third_party_method_is_listed_and_built(tmp_path: Path) -> None:
         "2",
         "['advantage', 'rare_first', 'surrogate']",
     ], built.stderr
+
+
+@pytest.mark.slow
+def test_it_trains_by_the_ordinary_command(tmp_path: Path) -> None:
+    environment = install(tmp_path, "rare_first = rare_first:METHOD")
+    install_letters(tmp_path / "site")
+    asked = Place(save_policy(tmp_path / "model"), tmp_path / "site").asked("rare_first", 2)
+    run = tmp_path / "run"
+    done = python(environment, "-m", "modebench", "train", *asked, "--add", "replay", "-o", str(run))
+    assert done.returncode == 0, done.stderr
+    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [step["step"] for step in steps] == [1, 2]
+    assert "replay/banks" in steps[0]
+    assert "bonus: 0.5" in (run / "config.yaml").read_text()
 
 
 def test_the_page_shows_this_very_file() -> None:
