@@ -1,0 +1,94 @@
+"""Two real processes over gloo do what one process does.
+
+Row 18 of the faults that users of other trainers reported: runs hang where processes have unequal shares.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.child import Place
+
+STEPS = 4
+ROOT = Path(__file__).parents[2]
+
+
+def run(place: Place, folder: Path, processes: int, prompts: int, start: str = "new") -> None:
+    """Train in `folder` with so many processes; they check themselves that they are as many."""
+    launcher = [sys.executable]
+    if processes > 1:
+        launcher += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
+    arguments = [folder, processes, STEPS, prompts, start]
+    script = ROOT / "tests/training/distributed_run.py"
+    done = subprocess.run(
+        [*launcher, str(script), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{place.site}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def gradients(folder: Path, rank: int = 0) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = torch.load(f"{folder}-gradients-{rank}.pt", weights_only=True)
+    return found
+
+
+def groups(folder: Path, rank: int = 0) -> Any:
+    return json.loads(Path(f"{folder}-groups-{rank}.json").read_text())
+
+
+def state(folder: Path, step: int) -> Any:
+    return json.loads((folder / f"checkpoints/step-{step:06d}/trainer.json").read_text())
+
+
+def assert_close(one: torch.Tensor, two: torch.Tensor) -> None:
+    """Within 1e-6 of the length of the whole gradient."""
+    assert float(two.norm()) > 0
+    assert float((one - two).norm()) <= 1e-6 * float(two.norm())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prompts", [3, 1])
+def test_row_18_two_processes_train_as_one_does(place: Place, tmp_path: Path, prompts: int) -> None:
+    """Three prompts are dealt two and one; of a single one the second process has no rows at all."""
+    shutil.copytree(place.model, tmp_path / "model")
+    one, two = tmp_path / "one", tmp_path / "two"
+    run(place, one, 1, prompts)
+    run(place, two, 2, prompts)
+    assert len(groups(one)) == prompts
+    for rank in (0, 1):
+        assert groups(two, rank) == groups(one)
+        live = [step for step, gradient in enumerate(gradients(one)) if gradient.norm() > 0]
+        assert live[:1] in ([0], [1]), "no early gradient to compare"
+        assert_close(gradients(two, rank)[live[0]], gradients(one)[live[0]])
+    for step in (0, 2, STEPS):
+        assert state(two, step) == state(one, step)
+    assert state(two, STEPS)["method"]["replay"]["banks"]
+    assert json.loads((two / "summary.json").read_text())["processes"] == 2
+
+
+@pytest.mark.slow
+def test_what_two_processes_saved_one_goes_on_with(place: Place, tmp_path: Path) -> None:
+    shutil.copytree(place.model, tmp_path / "model")
+    two, mixed = tmp_path / "two", tmp_path / "mixed"
+    run(place, two, 2, 3)
+    shutil.copytree(two, mixed)
+    for name in ("checkpoints/step-000004", "eval/step-000004"):
+        shutil.rmtree(mixed / name)
+    run(place, mixed, 1, 3, "resume")
+    assert len(gradients(mixed)) == 2
+    assert state(mixed, STEPS) == state(two, STEPS)
+    for at, gradient in enumerate(gradients(mixed), 2):
+        if gradient.norm() > 0:
+            assert float((gradient - gradients(two)[at]).norm()) <= 1e-5 * float(gradient.norm())
