@@ -30,7 +30,7 @@ def evaluate_step(
         summary documents by split: ``eval`` and, where it is measured, ``dev``.
     """
     summaries = {}
-    for split, evaluation in _evaluations(config, step).items():
+    for split, evaluation in evaluations(config, step).items():
         path = folder.evaluation(split, step)
         if (path / MANIFEST).exists():
             run = RunFolder.open(path)
@@ -42,7 +42,7 @@ def evaluate_step(
     return summaries
 
 
-def _evaluations(config: TrainConfig, step: int) -> dict[str, EvalConfig]:
+def evaluations(config: TrainConfig, step: int) -> dict[str, EvalConfig]:
     """What is asked of the policy, by the name of its folder."""
 
     def asked(split: str, limit: int | None, samples: int) -> EvalConfig:

@@ -16,6 +16,7 @@ from modebench.training.config import TYPES, TrainConfig, values_of
 from modebench.training.folder import TrainingFolder
 from modebench.training.method import Method
 from modebench.training.methods import build
+from modebench.training.periodic import evaluations
 from modebench.training.profiles import count_parameters, profile_layer
 from modebench.training.settings import Layer, Setting, read_yaml, resolve, to_yaml, unknown
 
@@ -70,6 +71,9 @@ def _plan(layers: Sequence[Layer]) -> Plan:
     config = resolved.config
     config.check()
     training_tasks(config)
+    for evaluation in evaluations(config, step=0).values():
+        evaluation.check()
+        evaluation.selection.load()
     method = _method(config, resolved.parts)
     options = {
         f"{part}.{option}": value

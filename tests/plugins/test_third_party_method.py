@@ -72,6 +72,11 @@ def test_it_trains_by_the_ordinary_command(tmp_path: Path) -> None:
     assert [step["step"] for step in steps] == [1, 2]
     assert "replay/banks" in steps[0]
     assert "bonus: 0.5" in (run / "config.yaml").read_text()
+    runs = [str(run / "eval" / f"step-{step:06d}") for step in (0, 2)]
+    table = python(environment, "-m", "modebench", "summarize", *runs, "--by", "arm,step", "--format", "json")
+    assert table.returncode == 0, table.stderr
+    cells = json.loads(table.stdout)["cells"]
+    assert [(cell["arm"], cell["step"]) for cell in cells] == [("rare_first", 0), ("rare_first", 2)]
 
 
 def test_the_page_shows_this_very_file() -> None:

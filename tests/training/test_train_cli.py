@@ -149,6 +149,8 @@ def test_a_dry_run_shows_every_setting_with_its_origin_and_writes_nothing(
         (["replay.capcity=1"], "did you mean replay.capacity?"),
         (["replay.capacity=many"], "replay.capacity (command line) must be a whole number, not 'many'"),
         (["data.domains=grap"], "graph"),
+        (["data.levels=9"], "level"),
+        (["eval.split=evall"], "evall"),
         (["method=dr_grop"], "did you mean 'dr_grpo'?"),
         (["model=mock/oracle"], "mock/oracle cannot be trained"),
         (["model=hf/nowhere/at/all"], "nowhere/at/all"),
