@@ -79,7 +79,6 @@ MUTATIONS = (
     Mutation("training/surrogates.py", "1 / (len(lengths) * max(length, 1))", "1 / (len(groups) * max(length, 1))", "tests/training/test_surrogates.py"),
     Mutation("training/method.py", "~np.isfinite(group.reward_G))[0]", "np.isfinite(group.reward_G))[0]", FAULTS),
     Mutation("training/replay.py", "for mode in sorted(found)", "for mode in found", REPLAY),
-    Mutation("training/replay.py", "mode not in self.counts", "mode not in self.exemplars", REPLAY),
     Mutation("training/replay.py", "min(found[mode])", "min(found[mode], key=len)", "tests/training/test_training_vectors.py"),
     Mutation("training/replay.py", "rollout.reward > 0 and ", "", REPLAY),
     Mutation("training/replay.py", ' and rollout.finish_reason != "length"', "", REPLAY),
