@@ -267,7 +267,13 @@ class OpenAICompatibleEngine:
             self._openai.RateLimitError,
             self._openai.InternalServerError,
         ) as error:
-            raise EngineUnavailable(f"no server answers at {self.url}: {self._one_line(error)}") from None
+            answers = isinstance(error, self._openai.APIStatusError)
+            problem = (
+                f"the server at {self.url} cannot list its models"
+                if answers
+                else f"no server answers at {self.url}"
+            )
+            raise EngineUnavailable(f"{problem}: {self._one_line(error)}") from None
         except Exception:  # not every server lists its models, and what it sends may be anything
             return None
         owners = {model.id: model.owned_by for model in models or []}

@@ -427,3 +427,11 @@ def test_a_missing_key_and_a_missing_server_are_said_before_anything_is_written(
     with StubServer() as stub:  # a local server wants none
         list(engine(stub).generate(groups_of(replace(SMALL, samples=1)), SMALL.settings))
     assert "Bearer none" in stub.received[-1]
+
+
+def test_a_server_that_fails_to_list_its_models_is_told_so() -> None:
+    """`transformers serve` does, where the folder that it lists is missing."""
+    with StubServer() as stub:
+        stub.list_status = 500
+        with pytest.raises(EngineUnavailable, match=r"the server at http\S+ cannot list its models: .*500"):
+            engine(stub, retries=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -9,17 +10,21 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import modebench as mb
 from modebench.sampling import EngineOptions, load_engine
 from modebench.sampling.base import GenerationSettings, Group
+from tests.conftest import Command
 
 pytestmark = pytest.mark.vllm
 SETTINGS = GenerationSettings(temperature=0.8, max_tokens=16)
-CONTEXT = 256
+CONTEXT = 2048
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_attention_heads=2,
         num_key_value_heads=2,
         max_position_embeddings=CONTEXT,
-        initializer_range=0.2,
+        initializer_range=0.1,
         bos_token_id=BOS,
         eos_token_id=EOS,
         pad_token_id=None,
@@ -52,6 +57,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@contextmanager
+def recording(engine: Any) -> Iterator[list[Any]]:
+    """What vLLM returns while an engine generates."""
+    outputs: list[Any] = []
+    generate = engine.llm.generate
+
+    def recorded(*arguments: Any, **options: Any) -> Any:
+        outputs.extend(found := generate(*arguments, **options))
+        return found
+
+    engine.llm.generate = recorded
+    try:
+        yield outputs
+    finally:
+        engine.llm.generate = generate
 
 
 def groups(count: int = 4, samples: int = 8) -> list[Group]:
@@ -71,18 +93,8 @@ def test_log_probabilities_equal_those_of_transformers(engine: Any, folder: Path
     import transformers
 
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    outputs: list[Any] = []
-    generate = engine.llm.generate
-
-    def recording(*arguments: Any, **options: Any) -> Any:
-        outputs.extend(found := generate(*arguments, **options))
-        return found
-
-    engine.llm.generate = recording
-    try:
+    with recording(engine) as outputs:
         drawn = [sample for _, samples in engine.generate(groups(), SETTINGS) for sample in samples]
-    finally:
-        engine.llm.generate = generate
     assert len(outputs) == len(drawn) == 32
     worst = 0.0
     for output, sample in zip(outputs, drawn, strict=True):
@@ -95,6 +107,49 @@ def test_log_probabilities_equal_those_of_transformers(engine: Any, folder: Path
         assert sample.logprob == pytest.approx(logp.sum().item(), abs=1e-5 * len(tokens))
         assert sample.output_tokens == len(tokens)
     assert worst < 1e-5
+
+
+def test_held_to_a_grammar_both_engines_give_well_formed_answers_the_same_log_probability(
+    engine: Any, folder: Path
+) -> None:
+    """vLLM's grammars (xgrammar) against ours (llguidance): the same tokens are allowed at every place."""
+    import torch
+    import transformers
+
+    from modebench.domains.grammars import grammar_of
+    from modebench.sampling.constraints import Matchers
+    from modebench.tasks import load_tasks
+    from modebench.verifiers import verify
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    matchers = Matchers(engine.llm.get_tokenizer(), engine.end_token_ids)
+    cells = (("countdown", 2), ("python_factors", 2), ("mathir", 3), ("pantry_plan", 1), ("pantry_plan", 5))
+    tasks = [load_tasks(*cell)[0] for cell in cells]
+    asked = [
+        replace(group, task=task, grammar=grammar_of(task))
+        for group, task in zip(groups(len(tasks), 4), tasks, strict=True)
+    ]
+    settings = replace(SETTINGS, max_tokens=200)
+    with recording(engine) as outputs:
+        found = dict(engine.generate(asked, settings))
+    whole = 0
+    for output, (place, sample) in zip(outputs, [(p, s) for p in found for s in found[p]], strict=True):
+        assert sample.error is None
+        if sample.finish_reason == "stop":
+            whole += 1
+            assert verify(asked[place].task, sample.response).status != "malformed", sample.response
+        prompt, tokens = list(output.prompt_token_ids), list(output.outputs[0].token_ids)
+        with torch.no_grad():
+            logits = model(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 : -1]
+        matcher = matchers.start(str(asked[place].grammar))
+        logp = 0.0
+        for token, row in zip(tokens, logits / settings.temperature, strict=True):
+            kept = row.masked_fill(~torch.from_numpy(matcher.allowed(len(row))), float("-inf"))
+            logp += torch.log_softmax(kept, -1)[token].item()
+            assert matcher.take(token) is None
+        assert sample.logprob == pytest.approx(logp, abs=1e-5 * len(tokens))
+    assert whole >= 10
+    assert engine.constraint()["version"]
 
 
 def test_every_seed_draws_its_own_sample_again_and_again(engine: Any) -> None:
@@ -149,6 +204,29 @@ def test_a_server_gives_k_distinct_samples_the_same_for_the_same_seeds(server: s
         assert all(0 < (sample.output_tokens or 0) <= 16 for sample in samples)
 
 
+def test_a_server_holds_answers_to_grammars(server: str, modebench: Command, tmp_path: Path) -> None:
+    asked = ("--domain", "pantry,mathir", "--level", "2", "-n", "1", "-k", "4", "--max-tokens", "60")
+    done = modebench(
+        "eval", "--model", "openai/m", "--base-url", server, *asked, "--constrained", "--profile", "plain",
+        "--no-chat-template", "-o", "run",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert manifest["engine"]["constraint"]["version"] == vllm_version()
+    run = mb.load_run(tmp_path / "run")
+    samples = run.samples()
+    assert len(samples) == 8
+    whole = samples[samples["finish_reason"] == "stop"]
+    assert len(whole) >= 2
+    assert "malformed" not in set(whole["status"])
+
+
+def vllm_version() -> str:
+    import vllm
+
+    return str(vllm.__version__)
+
+
 def test_several_samples_a_request_are_all_there(server: str) -> None:
     client = load_engine("openai/m", EngineOptions(base_url=server, samples_per_request=8))
     for _, samples in client.generate(groups(), SETTINGS):
@@ -159,7 +237,7 @@ def test_several_samples_a_request_are_all_there(server: str) -> None:
 def test_what_does_not_fit_is_an_error_of_its_own(server: str, engine: Any) -> None:
     from tests.sampling.tiny_models import group
 
-    long = [group("x" * 400, [1, 2]), *groups(1)]
+    long = [group("x" * 3000, [1, 2]), *groups(1)]
     for asked in (engine, load_engine("openai/m", EngineOptions(base_url=server))):
         found = dict(asked.generate(long, SETTINGS))
         assert all(sample.error for sample in found[0])

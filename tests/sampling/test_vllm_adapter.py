@@ -153,6 +153,24 @@ def test_parameters_leave_nothing_to_stored_defaults(monkeypatch: pytest.MonkeyP
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("kind", "parameter"),
+    [("StructuredOutputsParams", "structured_outputs"), ("GuidedDecodingParams", "guided_decoding")],
+)
+def test_a_grammar_is_sent_under_the_name_that_the_release_knows(
+    monkeypatch: pytest.MonkeyPatch, kind: str, parameter: str
+) -> None:
+    install(monkeypatch, NewLLM, [])
+    module = ModuleType("vllm.sampling_params")
+    setattr(module, kind, SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", module)
+    monkeypatch.setattr(sys.modules["vllm"], "sampling_params", module, raising=False)
+    engine: Any = load_engine("vllm/m")
+    held = vars(engine._parameters(GenerationSettings(), 1, 9, "root ::= [01]"))
+    assert held.pop(parameter) == SimpleNamespace(grammar="root ::= [01]")
+    assert held == vars(engine._parameters(GenerationSettings(), 1, 9))
+
+
 def test_a_prompt_that_does_not_fit_is_an_error_and_its_neighbours_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
