@@ -51,9 +51,10 @@ def test_twenty_kills(tmp_path: Path, engine: str) -> None:
         pytest.importorskip("transformers")
         from tests.sampling.tiny_models import save_tiny
 
-        model = f"hf/{save_tiny(tmp_path / 'model', 'llama')}"
+        model = f"hf/{save_tiny(tmp_path / 'model', 'llama', positions=2_048)}"
     began = time.monotonic()
     assert start(tmp_path, *asked(model), "-o", "whole").wait() == 0
+    assert '"error":null' in (tmp_path / "whole" / "responses.jsonl").read_text()
     seconds = time.monotonic() - began
     for number, kills in enumerate((5, 5, 5, 5)):
         folder = tmp_path / f"{engine}-{number}"

@@ -44,7 +44,7 @@ def tiny_tokenizer(*, template: str | None = TEMPLATE, adds_bos: bool = True) ->
     return fast
 
 
-def tiny_model(kind: str, vocabulary: int, seed: int = 0) -> Any:
+def tiny_model(kind: str, vocabulary: int, seed: int = 0, positions: int = 256) -> Any:
     """A random ``llama`` or ``qwen2``; weights wide enough for uneven distributions."""
     torch.manual_seed(seed)
     size: dict[str, Any] = {
@@ -54,7 +54,7 @@ def tiny_model(kind: str, vocabulary: int, seed: int = 0) -> Any:
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
-        "max_position_embeddings": 256,
+        "max_position_embeddings": positions,
         "initializer_range": 0.3,
         "bos_token_id": BOS,
         "eos_token_id": EOS,
@@ -65,10 +65,10 @@ def tiny_model(kind: str, vocabulary: int, seed: int = 0) -> Any:
     return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**size)).eval()
 
 
-def save_tiny(folder: Path, kind: str, **tokenizer_options: Any) -> Path:
+def save_tiny(folder: Path, kind: str, positions: int = 256, **tokenizer_options: Any) -> Path:
     """Write model and tokenizer to `folder`."""
     tokenizer = tiny_tokenizer(**tokenizer_options)
-    model = tiny_model(kind, len(tokenizer))
+    model = tiny_model(kind, len(tokenizer), positions=positions)
     # Sampling values of the model's own, which the engine must not use.
     model.generation_config.update(do_sample=True, temperature=0.01, top_k=1)
     model.save_pretrained(folder)
