@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from modebench.cli.errors import INTERRUPTED, OK
 from modebench.cli.progress import TrainingReporter
 from modebench.errors import TrainingError, UsageError
 from modebench.prompts import build_messages
+from modebench.sampling import EngineUnavailable
 
 _NAMES = {
     "method": "method", "model": "model", "steps": "steps", "domains": "data.domains",
@@ -49,6 +51,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     checkpoint is the result. A killed run goes on with --resume DIR. For several processes:
     torchrun --nproc_per_node N -m modebench train …
     """
+    _require_extra()
     from modebench.training.folder import TrainingFolder
     from modebench.training.setup import plan, recorded
 
@@ -63,6 +66,15 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     if options["output"] is None:
         raise UsageError("--output is missing, e.g. --output runs/dr_grpo")
     return _train(planned, options["output"], options["progress"], resume=False)
+
+
+def _require_extra() -> None:
+    """Say what to install where the packages of training are missing."""
+    missing = [name for name in ("torch", "transformers", "accelerate", "yaml") if find_spec(name) is None]
+    if missing:
+        raise EngineUnavailable(
+            f'training needs {", ".join(missing)}: pip install "modebench-toolkit[train]"'
+        )
 
 
 def _refuse_others(ctx: click.Context) -> None:

@@ -193,6 +193,9 @@ class TrainConfig:
             raise UsageError("--model is missing, e.g. --model hf/PATH")
         if not self.data.domains:
             raise UsageError("--domain is missing, e.g. --domain graph_coloring")
+        if not self.data.levels or not set(self.data.levels) <= {1, 2, 3, 4, 5}:
+            given = ", ".join(map(str, self.data.levels)) or "nothing"
+            raise UsageError(f"data.levels is {given}, expected levels 1 to 5")
         if self.rollout.profile not in PROFILES:
             raise UsageError(f"rollout.profile is {self.rollout.profile!r}; profiles: {', '.join(PROFILES)}")
         values = values_of(self)

@@ -69,7 +69,8 @@ def trl_reward(
         InvalidReference, ValueError: see `judge`.
     """
     texts = [text if isinstance(text, str) else text[-1]["content"] for text in completions]
-    return [_reward(judge(*task, text)) for *task, text in zip(domain, level, answer, texts, strict=True)]
+    given = zip(domain, level, answer, texts, strict=True)
+    return [_reward(judge(name, number, reference, text)) for name, number, reference, text in given]
 
 
 def verl_rows(tasks: Iterable[Task], profile: str = "direct") -> list[dict[str, Any]]:

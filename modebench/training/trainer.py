@@ -135,6 +135,7 @@ class Trainer:
                     self._summarize("error", " ".join(str(error).split()))
                 raise
             self._summarize("success" if finished else "cancelled")
+        self.accelerator.end_training()  # trackers write out what they hold
         return finished
 
     def _run(self, log: StepLog | None) -> bool:

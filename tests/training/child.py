@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-import signal
 import string
 import sys
 from collections.abc import Callable
@@ -74,9 +73,13 @@ class Child:
         assert code is not None, f"still running: {self.log.read_text()}"
         return code
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        assert self.process.pid is not None
-        os.kill(self.process.pid, number)
+    def kill(self) -> None:
+        """SIGKILL; of no effect where it has ended."""
+        self.process.kill()
+
+    def terminate(self) -> None:
+        """SIGTERM, likewise."""
+        self.process.terminate()
 
     @property
     def text(self) -> str:

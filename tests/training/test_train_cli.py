@@ -149,7 +149,7 @@ def test_a_dry_run_shows_every_setting_with_its_origin_and_writes_nothing(
         (["replay.capcity=1"], "did you mean replay.capacity?"),
         (["replay.capacity=many"], "replay.capacity (command line) must be a whole number, not 'many'"),
         (["data.domains=grap"], "graph"),
-        (["data.levels=9"], "level"),
+        (["data.levels=9"], "data.levels is 9, expected levels 1 to 5"),
         (["eval.split=evall"], "evall"),
         (["method=dr_grop"], "did you mean 'dr_grpo'?"),
         (["model=mock/oracle"], "mock/oracle cannot be trained"),
@@ -210,6 +210,19 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_it_reaches_the_weights(
     assert "lower optimizer.learning_rate" in last
     assert "is intact; go on with: modebench train --resume run" in last
     assert (tmp_path / "run/checkpoints/step-000000/model.safetensors").exists()
+
+
+def without_yaml(_: None) -> None:
+    """As in an installation without the extra `train`."""
+    import sys
+
+    sys.modules["yaml"] = None  # type: ignore[assignment]
+
+
+def test_a_missing_extra_is_one_line(place: Place, tmp_path: Path) -> None:
+    child = place.train(tmp_path, *place.asked("dr_grpo", 2), "-o", "run", fault=without_yaml)
+    assert child.wait() == 2
+    assert child.text == 'error: training needs yaml: pip install "modebench-toolkit[train]"\n'
 
 
 def small_disk(size: int) -> None:
