@@ -270,6 +270,7 @@ def run_document(folder: RunFolder, reading: str) -> dict[str, Any]:
     )
     probing = {"probing": probe(samples)} if "prefix" in samples else {}
     head = {"model": manifest["model"], "settings": manifest["settings"]}
+    head |= {"constrained": True} if manifest.get("constrained") else {}
     used = usage_of(samples, manifest["engine_options"])
     return {**head, **document, **probing, **used, **differences_summary(folder)}
 

@@ -84,7 +84,9 @@ def render_report(report: Report) -> str:
 
 def _subtitle(report: Report, prompts: int) -> str:
     rests = [
-        f"{name} {report.document[name]}" for name in ("reading", "profile") if report.document.get(name)
+        f"{name} {report.document[name]}"
+        for name in ("reading", "profile", "constrained")
+        if report.document.get(name)
     ]
     runs = max(1, len(report.settings))
     sizes = [

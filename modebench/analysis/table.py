@@ -221,7 +221,9 @@ def _chance_text(metrics: Mapping[str, Any], column: str, lower: bool) -> str:
 
 def _notes(document: Mapping[str, Any], chosen: Sequence[str], chance: bool) -> list[str]:
     """What the numbers rest on, what the signs mean, then the warnings."""
-    rests = [f"{name}: {document[name]}" for name in ("reading", "profile") if document.get(name)]
+    rests = [
+        f"{name}: {document[name]}" for name in ("reading", "profile", "constrained") if document.get(name)
+    ]
     level = document.get("interval")
     if level is not None and set(chosen) & set(_WITH_LIMITS):
         closed = "Wilson on the effective sample size for rates, t over prompts for PCMD"

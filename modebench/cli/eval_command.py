@@ -64,6 +64,7 @@ def _result(runs: Sequence[RunFolder], as_json: bool) -> str:
         document = summary_document(
             samples, by=by, reading=manifest["reading"], profile=manifest["profile"], chance=found.chance()
         )
+        document |= {"constrained": True} if manifest.get("constrained") else {}
     if as_json:
         return render(document, "json")
     probes = [entry["probing"] for entry in documents if "probing" in entry]

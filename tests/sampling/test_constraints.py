@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,7 @@ def test_the_manifest_says_which_grammars_held_what(modebench: Command, folder: 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "not constrained, as there is no grammar: graph_coloring/level2/eval[:1]" in done.stderr
+    assert "constrained: True" in done.stdout
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["constrained"] is True
     assert manifest["engine"]["constraint"]["library"] == "llguidance"
@@ -172,11 +174,17 @@ def test_a_run_whose_grammars_have_changed_is_not_resumed(tmp_path: Path) -> Non
         generate(run, engine())
 
 
-def test_runs_with_and_without_are_not_compared(tmp_path: Path) -> None:
-    free = EvalConfig(**{**vars(CONFIG), "constrained": False})
-    loose = evaluate(load_engine("mock/uniform"), tmp_path / "free", free)
-    assert loose.settings()["constrained"] is False
-    assert "constrained" not in loose.folder.manifest
+def test_a_held_run_is_not_compared_with_a_free_one(folder: Path, tmp_path: Path) -> None:
+    few = Selection(domains=("pantry",), limit=2)
+    held = EvalConfig(selection=few, samples=2, settings=GenerationSettings(max_tokens=8), constrained=True)
+    own = load_engine(f"hf/{folder}")
+    runs = [
+        evaluate(own, tmp_path / name, config)
+        for name, config in (("held", held), ("free", replace(held, constrained=False)))
+    ]
+    assert [run.settings()["constrained"] for run in runs] == [True, False]
+    with pytest.raises(UsageError, match="--allow-mismatch constrained"):
+        mb.compare(*runs)
 
 
 def test_what_cannot_be_constrained_is_refused(modebench: Command, tmp_path: Path) -> None:
