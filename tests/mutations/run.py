@@ -33,6 +33,8 @@ CONFORMANCE = "tests/verifiers/test_conformance.py"
 ESTIMATORS = "tests/analysis/test_estimators_exact.py"
 FAULTS = "tests/training/test_known_faults.py"
 REPLAY = "tests/training/test_replay.py"
+LIKELIHOOD = "tests/training/test_likelihood.py"
+LOSS = "tests/training/test_loss.py"
 MUTATIONS = (
     Mutation("verifiers/extraction.py", "text.rfind(_BOX)", "text.find(_BOX)", CONFORMANCE),
     Mutation("verifiers/extraction.py", "SHORT_LINE = Surface(160", "SHORT_LINE = Surface(161", CONFORMANCE),
@@ -71,6 +73,14 @@ MUTATIONS = (
     Mutation("analysis/sign_flip.py", "(len(p) - np.arange(len(p)))", "len(p)", "tests/analysis/test_compare.py"),
     Mutation("analysis/pairing.py", "(in_a == 0) & (in_b > 0)", "(in_a == 0) & (in_b >= 0)", "tests/analysis/test_compare.py"),
     Mutation("analysis/intervals.py", "z2 / (4 * draws**2)", "z2 / (2 * draws**2)", "tests/analysis/test_intervals.py"),
+    Mutation("training/packing.py", "range(start, start + len(response) - 1)", "range(start + 1, start + len(response))", LIKELIHOOD),
+    Mutation("training/packing.py", "(key_N1S == query_NS1)", "(key_N1S <= query_NS1)", LIKELIHOOD),
+    Mutation("training/likelihood.py", "torch.float32)) / temperature", "torch.float32))", LIKELIHOOD),
+    Mutation("training/loss.py", "clamp(1 - epsilon, 1 + epsilon_high)", "clamp(1 - epsilon, 1 + epsilon)", LOSS),
+    Mutation("training/loss.py", "for live in (True, False):", "for live in (True,):", LOSS),
+    Mutation("training/loss.py", "(advantage_K > 0) & high_K | (advantage_K < 0) & low_K", "high_K | low_K", LOSS),
+    Mutation("training/policy.py", '"drop" in name or ', "", "tests/training/test_policy.py"),
+    Mutation("training/sampling.py", ' and drawn.finish_reason == "stop"', "", "tests/training/test_sampling.py"),
     Mutation("training/advantages.py", "std(ddof=self.ddof)", "std(ddof=1)", "tests/training/test_advantages.py"),
     Mutation("training/advantages.py", "np.ptp(advantage_G) == 0", "not advantage_G.any()", FAULTS),
     Mutation("training/advantages.py", "advantage_G / mean - 1", "advantage_G / mean", FAULTS),
