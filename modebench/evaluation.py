@@ -24,7 +24,7 @@ from modebench.prompts import build_messages, prompts_hash
 from modebench.provenance import versions
 from modebench.runs import RunFolder, write_atomically
 from modebench.samples import Run, run_document
-from modebench.sampling.base import Engine, Group, Message, Sample
+from modebench.sampling.base import ConstrainedEngine, Engine, Group, Message, Sample
 from modebench.tasks import TaskSet
 from modebench.verifiers import Reading
 
@@ -91,10 +91,9 @@ def constraint_of(engine: Engine) -> dict[str, Any]:
         UsageError: nothing does.
         EngineUnavailable: it is missing.
     """
-    constraint = getattr(engine, "constraint", None)
-    if constraint is None:
+    if not isinstance(engine, ConstrainedEngine):
         raise UsageError("--constrained needs a model of hf/, vllm/ or openai/ (a vLLM server)")
-    return dict(constraint())
+    return engine.constraint()
 
 
 def _grammars(sets: Iterable[TaskSet]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict, runtime_checkable
 
 from modebench.tasks import Task
 
@@ -104,6 +104,7 @@ class Engine(Protocol):
         """
 
 
+@runtime_checkable
 class ConstrainedEngine(Protocol):
     """What an engine that holds responses to `Group.grammar` offers besides."""
 
