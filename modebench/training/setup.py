@@ -85,7 +85,7 @@ def _plan(layers: Sequence[Layer]) -> Plan:
 
 
 def _method(config: TrainConfig, settings: Mapping[str, Setting]) -> Method:
-    """The method with its options, one after another, so that an error can name its place."""
+    """The method with its options; where they are refused, the error names the place of the first that is."""
 
     def built(options: Mapping[str, object]) -> Method:
         length = config.rollout.max_completion_length
@@ -93,16 +93,22 @@ def _method(config: TrainConfig, settings: Mapping[str, Setting]) -> Method:
 
     method = built({})
     known = {f"{part}.{option}" for part, options in method.options().items() for option in options}
-    taken: dict[str, object] = {}
     for name, setting in settings.items():
         if name not in known:
             raise unknown(name, setting, [*sorted(known), *TYPES])
+    try:
+        # All together: some options are only right beside others.
+        return built({name: setting.value for name, setting in settings.items()})
+    except UsageError as error:
+        refused = error
+    taken: dict[str, object] = {}
+    for name, setting in settings.items():
         taken[name] = setting.value
         try:
-            method = built(taken)
+            built(taken)
         except UsageError as error:
             raise setting.refuse(name, str(error).removeprefix(name).strip()) from None
-    return method
+    raise refused
 
 
 def model_name(model: str) -> str:
