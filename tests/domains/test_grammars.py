@@ -46,7 +46,9 @@ def accepts(grammar: str, text: str) -> bool:
     """Whether a whole text is of the grammar."""
     tokens, end = vocabulary()
     matcher = matchers().start(grammar)
-    return all(matcher.take(tokens[c]) is None for c in text) and bool(matcher.allowed(128)[end])
+    # The library's own call for many tokens: a thousand tasks have a quarter of a million answers.
+    taken = matcher._matcher.consume_tokens([tokens[character] for character in text])
+    return taken and bool(matcher.allowed(128)[end])
 
 
 def walk(grammar: str, rng: random.Random) -> str:
@@ -96,7 +98,7 @@ def test_listed_modes_can_be_generated_and_what_is_generated_is_not_malformed(do
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", CONSTRAINED)
 def test_the_same_for_every_listed_mode_of_a_thousand_tasks(domain: str) -> None:
-    check(domain, random_tasks(domain, 1000, ("train", "dev", "eval")), modes=10**9, walks=8)
+    check(domain, random_tasks(domain, 1000, ("train", "dev", "eval")), modes=10**9, walks=4)
 
 
 def test_constrained_cells_are_those_of_the_published_grid() -> None:
