@@ -29,7 +29,7 @@ from modebench.sampling.workers import in_threads
 OPENAI_URL = "https://api.openai.com/v1"
 # What each server would silently do to the distribution, switched off: its own defaults, or those stored
 # with the model. Servers are told apart by the `owned_by` of the models that they list. vLLM's row is tried;
-# the others were read in the sources of those servers.
+# of the others only the names were read in the sources of those servers.
 NEUTRAL_FIELDS: dict[str, dict[str, float]] = {
     "vllm": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
     "sglang": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
