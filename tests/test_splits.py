@@ -150,7 +150,9 @@ def test_an_edited_prompt_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         load_split("countdown")
 
 
-@pytest.mark.parametrize("damage", [b"", b"not gzip", gzip.compress(b"{}\n"), gzip.compress(b"[1\n")])
+@pytest.mark.parametrize(
+    "damage", [b"", b"not gzip", gzip.compress(b"{}\n", mtime=0), gzip.compress(b"[1\n", mtime=0)]
+)
 def test_a_damaged_file_is_named(copy: Path, damage: bytes) -> None:
     (copy / "level1" / "countdown.eval.jsonl.gz").write_bytes(damage)
     with pytest.raises(SplitError, match=r"countdown/level1/eval: .*countdown\.eval\.jsonl\.gz") as caught:
