@@ -83,9 +83,10 @@ def test_never_more_in_flight_than_allowed() -> None:
     """Row 24: a bounded number of requests, also while some are tried again."""
     groups = groups_of(SMALL)[:4]
     for allowed in (1, 3):
-        with StubServer(faults={"429": 0.3, "broken": 0.2}, delay=0.005) as stub:
+        with StubServer(faults={"429": 0.3, "broken": 0.2}, delay=0.02) as stub:
             list(engine(stub, concurrency=allowed, retries=50).generate(groups, SMALL.settings))
-        assert stub.most_at_once == allowed
+        # A busy machine may start its threads too late to reach the limit.
+        assert min(2, allowed) <= stub.most_at_once <= allowed
 
 
 def groups_of(config: EvalConfig) -> list[Group]:
