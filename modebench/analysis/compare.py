@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from modebench.analysis.beside_chance import add_chance
 from modebench.analysis.bootstrap import bootstrap_intervals
 from modebench.analysis.intervals import Limits, clustered_limits, sums_by_label
 from modebench.analysis.long_table import columns_of
@@ -41,6 +42,8 @@ class Measured(Protocol):
     def samples(self, reading: str | None = None, *, texts: bool = True) -> pd.DataFrame: ...
 
     def settings(self) -> Mapping[str, Any]: ...
+
+    def chance(self, reading: str | None = None) -> pd.DataFrame | str: ...
 
 
 def compare(
@@ -91,7 +94,8 @@ def comparison_document(
     A cell holds its keys, ``prompts`` (pairs), and for every metric
     ``{a, b, difference, low, high, n, p, p_holm}``: the means of A and B over the n pairs where both are
     defined, B - A, its limits, the two-sided sign-flip p-value, and for the starred metrics the p-value
-    adjusted by Holm's method over all of them in all cells. ``pcmd`` also has ``eligible_a`` and
+    adjusted by Holm's method over all of them in all cells. ``chance`` holds for ``a`` and ``b`` the chance
+    rows of a summary, over all prompts of that side. ``pcmd`` also has ``eligible_a`` and
     ``eligible_b`` (shares of the pairs) and ``reportable``. ``outcomes`` is that of
     `modebench.analysis.pairing.outcomes`.
 
@@ -139,6 +143,10 @@ def comparison_document(
         _cell(pairs, rows, keys, metrics, tests, min_eligible) for rows in _rows_of(pairs.identity, keys)
     ]
     _adjust(cells, chosen)
+    for cell in cells:
+        cell["chance"] = {}
+    for name, side, table in (("a", a, table_a), ("b", b, table_b)):
+        add_chance(cells, name, table, side, keys, level, reading, asked)
     return {
         "schema": SCHEMA,
         "interval": interval,

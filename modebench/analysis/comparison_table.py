@@ -8,6 +8,7 @@ from typing import Any
 
 from modebench.analysis.compare import ALPHA, tidy_comparison
 from modebench.analysis.grid import DASH, LAYOUTS, Grid, render_grid
+from modebench.analysis.table import CHANCE_TITLES
 
 FORMATS = (*LAYOUTS, "csv", "json")
 _TITLES = {"pcmd": "PCMD", "distinct_pair_rate": "distinct-pair rate"}
@@ -27,7 +28,9 @@ def render_comparison(document: Mapping[str, Any], layout: str = "text") -> str:
     if layout == "json":
         return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
     keys = _keys(document["cells"])
-    grids = (_differences(document, keys), _outcomes(document, keys))
+    grids = [_differences(document, keys), _outcomes(document, keys)]
+    if set(document["starred"]) & set(document["cells"][0]["chance"]["a"]["shuffled"]):
+        grids.append(_chance(document, keys))
     return "\n\n".join(render_grid(grid, layout) for grid in grids)
 
 
@@ -88,6 +91,24 @@ def _outcomes(document: Mapping[str, Any], keys: Sequence[str]) -> Grid:
     ]
     left = [True] * len(keys) + [False] * (len(header) - len(keys))
     return Grid(header, rows, None, notes, left)
+
+
+def _chance(document: Mapping[str, Any], keys: Sequence[str]) -> Grid:
+    """What can be had without reading the tasks, by either side."""
+    cells = document["cells"]
+    names = [name for name in document["starred"] if name in cells[0]["chance"]["a"]["shuffled"]]
+    header = [*keys, "chance", *(f"{_TITLES.get(name, name)} {side}" for name in names for side in "AB")]
+    rows = [
+        [
+            *(str(cell[key]) for key in keys),
+            title,
+            *(_number(cell["chance"][side][row][name]) for name in names for side in "ab"),
+        ]
+        for cell in cells
+        for row, title in CHANCE_TITLES.items()
+    ]
+    left = [True] * (len(keys) + 1) + [False] * (len(header) - len(keys) - 1)
+    return Grid(header, rows, None, ["chance: what can be had without reading the task"], left)
 
 
 def _number(value: float | None) -> str:

@@ -26,7 +26,7 @@ _TITLES = {
 }
 _PERCENT = ("malformed_rate", "truncated_rate", "error_rate", "duplicate_rate")
 _WITH_LIMITS = ("accuracy", "pcmd")
-_CHANCE_TITLES = {
+CHANCE_TITLES = {
     "shuffled": "own answers shuffled",
     "uniform": "uniform answers",
     "best_constant": "best constant answer",
@@ -150,7 +150,7 @@ def _chance_rows(chance: Mapping[str, Any], columns: Sequence[str]) -> list[list
         lower = metrics.get("bound") == "lower"
         texts = [_chance_text(metrics, column, lower) for column in columns]
         if any(texts):
-            rows.append([INDENT + _CHANCE_TITLES[name], *texts[1:]])
+            rows.append([INDENT + CHANCE_TITLES[name], *texts[1:]])
     return rows
 
 

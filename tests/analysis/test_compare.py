@@ -185,6 +185,9 @@ class Recorded:
     def settings(self):
         return self._settings
 
+    def chance(self, reading=None):
+        return "not known"
+
 
 @pytest.mark.parametrize(
     ("name", "values"), [("temperature", (1.0, 0.7)), ("reading", ("published", "clean")), ("top_k", (0, 5))]

@@ -35,10 +35,13 @@ def test_compare_in_every_format(modebench: Command, sides: Path) -> None:
     assert (cell["domain"], cell["prompts"]) == ("countdown", 12)
     assert cell["accuracy"]["difference"] < -0.5
     assert cell["pcmd"]["n"] <= 12
+    summary = json.loads(modebench("summarize", "B/s1", "--by", "domain,level", "--format", "json").stdout)
+    beside = summary["cells"][1]["chance"]["shuffled"]["accuracy"]["value"]
+    assert cell["chance"]["b"]["shuffled"]["accuracy"] == beside
     rows = list(csv.DictReader(io.StringIO(modebench("compare", "A/s1", "B/s1", "--format", "csv").stdout)))
     [row] = [r for r in rows if r["domain"] == "countdown" and r["metric"] == "accuracy"]
     assert float(row["difference"]) == cell["accuracy"]["difference"]
-    assert modebench("compare", "A/s1", "B/s1", "--format", "latex").stdout.count("\\toprule") == 2
+    assert modebench("compare", "A/s1", "B/s1", "--format", "latex").stdout.count("\\toprule") == 3
     chosen = modebench("compare", "A/s1", "B/s1", "--metric", "chao1", "--by", "domain").stdout
     assert "chao1" in chosen
     assert "accuracy" not in chosen
