@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, cast
 
 from modebench.domains.base import CountedDomain, Domain
-from modebench.verifiers.registry import ALIASES, DOMAINS
+from modebench.verifiers.registry import ALIASES, DOMAINS, installed_domains
 
 if TYPE_CHECKING:  # the type checker holds every module against the protocol here
     import modebench.domains.countdown as countdown
@@ -22,8 +21,6 @@ if TYPE_CHECKING:  # the type checker holds every module against the protocol he
 
     _CHECKED: tuple[Domain, ...] = (graph_coloring, countdown, python_factors, mathir, pantry_plan)
     _COUNTED: tuple[CountedDomain, ...] = (graph_coloring, countdown, python_factors, mathir, pantry_plan)
-
-ENTRY_POINTS = "modebench.domains"
 
 __all__ = ["ALIASES", "DOMAINS", "Domain", "get_domain"]
 
@@ -37,7 +34,7 @@ def get_domain(name: str) -> Domain:
     full = ALIASES.get(name, name)
     if full in DOMAINS:
         return cast(Domain, import_module(f"{__name__}.{full}"))
-    installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    installed = installed_domains()
     if name in installed:
         return cast(Domain, installed[name].load())
     names = [*DOMAINS, *sorted(installed)]

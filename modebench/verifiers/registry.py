@@ -48,9 +48,11 @@ def canonical_domain(name: object) -> str:
     """
     if isinstance(name, str):
         name = ALIASES.get(name, name)
-        if name in DOMAINS or name in _plugins():
+        if name in DOMAINS or name in installed_domains():
             return name
-    raise InvalidReference("domain", f"unknown domain {name!r}; known: {', '.join((*DOMAINS, *_plugins()))}")
+    raise InvalidReference(
+        "domain", f"unknown domain {name!r}; known: {', '.join((*DOMAINS, *installed_domains()))}"
+    )
 
 
 def canonical_level(level: object) -> int:
@@ -67,8 +69,11 @@ def canonical_level(level: object) -> int:
 
 
 @cache
-def _plugins() -> dict[str, Any]:
-    """Installed third-party domains by name (entry points ``modebench.domains``), not yet loaded."""
+def installed_domains() -> dict[str, Any]:
+    """Installed third-party domains by name (entry points ``modebench.domains``), not yet loaded.
+
+    Looked up once a process: a search through all installed packages takes tens of milliseconds.
+    """
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group="modebench.domains")}
@@ -79,7 +84,7 @@ def verifier_of(domain: str) -> Verifier:
     """The verifier of a canonical domain name."""
     if domain in DOMAINS:
         return cast(Verifier, import_module(f"modebench.verifiers.{domain}"))
-    return cast(Verifier, _plugins()[domain].load().verifier)
+    return cast(Verifier, installed_domains()[domain].load().verifier)
 
 
 @cache
@@ -91,7 +96,7 @@ def clean_verifier_of(domain: str) -> CleanVerifier:
     """
     if domain in DOMAINS:
         return cast(CleanVerifier, import_module(f"modebench.verifiers.clean.{domain}"))
-    verifier = getattr(_plugins()[domain].load(), "clean_verifier", None)
+    verifier = getattr(installed_domains()[domain].load(), "clean_verifier", None)
     if verifier is None:
         raise ValueError(f"domain {domain!r} has no clean reading")
     return cast(CleanVerifier, verifier)

@@ -164,7 +164,7 @@ def test_installed_domains_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> str:
             return "the sudoku module"
 
-    monkeypatch.setattr("modebench.domains.entry_points", lambda group: [Point()])
+    monkeypatch.setattr("modebench.domains.installed_domains", lambda: {"sudoku": Point()})
     assert get_domain("sudoku") == "the sudoku module"
     with pytest.raises(ValueError, match="did you mean 'sudoku'"):
         get_domain("sudoko")
