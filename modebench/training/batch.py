@@ -29,13 +29,15 @@ class Rollout:
 
     Attributes:
         token_ids: the response, with the end token when it was sampled.
-        logp: [T] log-probability of every token in nats, under the sampler at its temperature.
+        logp: [T] log-probability of every token in nats, under the sampler at its temperature; empty where
+            the response was not sampled in this step.
         text: the response decoded, special tokens removed.
         finish_reason: ``stop``, or ``length`` when it was cut.
         seed: of this sample.
         reward: 1 for a correct response, 0 for any other.
         status: the verdict: ``correct``, ``incorrect`` or ``malformed``.
         mode: canonical mode of a correct response, else None.
+        origin: ``fresh``, or the part that joined a response of another time.
     """
 
     token_ids: tuple[int, ...]
@@ -46,6 +48,7 @@ class Rollout:
     reward: float
     status: str
     mode: str | None
+    origin: str = "fresh"
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,23 @@
 """A method: parts in order, and what the trainer calls on them.
 
-In every update the trainer calls `plan`, samples and verifies the groups, then `observe`, `credit`, where
-wanted `reweigh`, `extra_rows`, after the backward pass of those `extra_gradient`, and `metrics`. All of it is
-a function of its arguments and the state, so processes that hold the same groups agree.
+Before the first step the trainer calls `prepare`. In every update it calls `plan`, samples and verifies the
+groups, then `observe`, `credit`, where wanted `reweigh`, `extra_rows`, after the backward pass of those
+`extra_gradient`, and `metrics`. Credit is `join`, `reward`, `advantage`, `select`, each through all parts
+before the next. All of it is a function of its arguments and the state, so processes that hold the same
+groups agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group, Row
-from modebench.training.part import Kept, Part, PartState, TokenWeight, options_of
+from modebench.training.part import Credit, Encode, Part, PartState, TokenWeight, options_of
 from modebench.training.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -96,6 +98,11 @@ class Method:
         states = {part.name: part.state(seed) for part in self.parts}
         return MethodState({name: state for name, state in states.items() if state is not None})
 
+    def prepare(self, tasks: Sequence[Task], encode: Encode, state: MethodState) -> None:
+        """Load what the parts need beside their state; before the first step and after a resume."""
+        for part in self.parts:
+            part.prepare(tasks, encode, state.parts.get(part.name))
+
     def plan(self, tasks: Sequence[Task], group_size: int, state: MethodState) -> list[tuple[Task, int]]:
         """Which tasks are asked in this update, and for how many rollouts each."""
         asked = [(task, group_size) for task in tasks]
@@ -118,9 +125,13 @@ class Method:
 
     def credit(self, groups: Sequence[Group], state: MethodState) -> list[Row]:
         """The rows of the fresh loss of one update, a rollout each, in order."""
-        advantages, kept = self._credited(groups, state)
-        weight = self.surrogate.token_weight(groups, kept, self.max_completion_length)
-        return self.surrogate.rows(groups, advantages, kept, weight)
+        credits = self._credits(groups, state)
+        return self.surrogate.rows(
+            [each.group for each in credits],
+            [each.advantage_G for each in credits],
+            [each.kept_G for each in credits],
+            self._token_weight(credits),
+        )
 
     def reweigh(
         self, rows: list[Row], logp: Sequence[Floats], entropy: Sequence[Floats], state: MethodState
@@ -132,7 +143,7 @@ class Method:
 
     def extra_rows(self, groups: Sequence[Group], state: MethodState) -> list[Row]:
         """Rows of the further terms of the loss; once an update, after `observe`."""
-        fresh = self._fresh_weight(groups, state)
+        fresh = self._token_weight(self._credits(groups, state))
         return [
             row for part in self.parts for row in part.extra_rows(groups, fresh, state.parts.get(part.name))
         ]
@@ -148,24 +159,47 @@ class Method:
     ) -> dict[str, float | None]:
         """What to log of an update whose extra rows were `extra`."""
         logged: dict[str, float | None] = {"mixed_groups": sum(group.mixed for group in groups) / len(groups)}
-        fresh = self._fresh_weight(groups, state)
+        credits = self._credits(groups, state)
+        fresh = self._token_weight(credits)
         for part in self.parts:
             logged |= part.metrics(groups, extra, fresh, state.parts.get(part.name))
+            logged |= part.credit_metrics(credits, state.parts.get(part.name))
         return logged
 
-    def _credited(self, groups: Sequence[Group], state: MethodState) -> tuple[list[Floats], list[Kept]]:
-        """[G] advantages and [G] whether a rollout counts, a group each."""
-        advantages, kept = [], []
-        for group in groups:
-            advantage_G, kept_G = group.reward_G, np.ones(group.size, dtype=np.bool_)
-            for part in self.parts:
-                advantage_G = part.advantage(group, advantage_G, state.parts.get(part.name))
-            for part in self.parts:
-                advantage_G, kept_G = part.select(group, advantage_G, kept_G, state.parts.get(part.name))
-            advantages.append(advantage_G)
-            kept.append(kept_G)
-        return advantages, kept
+    def headline(self, steps: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
+        """The parts' headline metrics over a run: means weighted as they say, None where there was nothing.
 
-    def _fresh_weight(self, groups: Sequence[Group], state: MethodState) -> TokenWeight:
-        kept = self._credited(groups, state)[1]
+        Args:
+            steps: the logged metrics, a mapping a step.
+        """
+        weights = {name: weight for part in self.parts for name, weight in part.headline.items()}
+        sums, totals = dict.fromkeys(weights, 0.0), dict.fromkeys(weights, 0.0)
+        for step in steps:
+            for name, weight in weights.items():
+                if step.get(name) is not None:
+                    sums[name] += step[name] * step[weight]
+                    totals[name] += step[weight]
+        return {name: sums[name] / totals[name] if totals[name] else None for name in weights}
+
+    def _credits(self, groups: Sequence[Group], state: MethodState) -> list[Credit]:
+        """How each group is credited and selected."""
+        return [self._credit(group, state) for group in groups]
+
+    def _credit(self, group: Group, state: MethodState) -> Credit:
+        parts = [(part, state.parts.get(part.name)) for part in self.parts]
+        joined = tuple(rollout for part, own in parts for rollout in part.join(group, own))
+        group = replace(group, rollouts=group.rollouts + joined) if joined else group
+        given_G = group.reward_G
+        for part, own in parts:
+            given_G = part.reward(group, given_G, own)
+        for part, own in parts:
+            given_G = part.advantage(group, given_G, own)
+        advantage_G, kept_G = given_G, np.ones(group.size, dtype=np.bool_)
+        for part, own in parts:
+            advantage_G, kept_G = part.select(group, advantage_G, kept_G, own)
+        return Credit(group, given_G, advantage_G, kept_G)
+
+    def _token_weight(self, credits: Sequence[Credit]) -> TokenWeight:
+        """The weight of a token in the fresh loss of these groups, by the length of its response."""
+        groups, kept = [each.group for each in credits], [each.kept_G for each in credits]
         return self.surrogate.token_weight(groups, kept, self.max_completion_length)

@@ -11,12 +11,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
+from enum import IntEnum
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     TypeVar,
     get_args,
@@ -28,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modebench.errors import UsageError
-from modebench.training.batch import Floats, Group, Row
+from modebench.training.batch import Floats, Group, Rollout, Row
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +39,38 @@ if TYPE_CHECKING:
 
 Kept = npt.NDArray[np.bool_]
 TokenWeight = Callable[[int], float]
+Encode = Callable[[str], tuple[int, ...]]
+"""The tokens of a response's text, end token included."""
+
+
+class Stage(IntEnum):
+    """When a part is called among those of a method; parts of one stage keep the order they are named in.
+
+    Hooks of one kind do not commute: a bonus is added to what an estimator gave, and what is subtracted to
+    centre a selection must be subtracted last. So ``--add`` works in any order.
+    """
+
+    ESTIMATE = 0
+    REDISTRIBUTE = 1
+    BONUS = 2
+    SELECT = 3
+    RECENTRE = 4
+
+
+class Credit(NamedTuple):
+    """What became of a group's rollouts, the joined ones included.
+
+    Attributes:
+        group: the group with what was joined.
+        given_G: [G] advantages before selection.
+        advantage_G: [G] advantages after it.
+        kept_G: [G] whether a rollout counts.
+    """
+
+    group: Group
+    given_G: Floats
+    advantage_G: Floats
+    kept_G: Kept
 
 
 class PartState(Protocol):
@@ -56,6 +90,33 @@ class Part:
 
     name: ClassVar[str]
     needs_statistics: ClassVar[bool] = False
+    stage: ClassVar[Stage] = Stage.BONUS
+    headline: ClassVar[Mapping[str, str]] = {}
+    """Metrics of this part whose mean over the run goes into summary.json, each with the metric that weighs
+    the steps."""
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """What this part, with its options, makes true of a method; see `modebench.training.combining`."""
+        return frozenset()
+
+    @property
+    def refuses(self) -> Mapping[str, str]:
+        """What it cannot go with: something that another part provides, and why."""
+        return {}
+
+    @property
+    def requires(self) -> Mapping[str, str]:
+        """What another part must provide, and why."""
+        return {}
+
+    def prepare(self, tasks: Sequence[Task], encode: Encode, state: Any) -> None:
+        """Load what an update needs and no checkpoint holds; before the first step and after a resume.
+
+        Args:
+            tasks: what is trained on.
+            encode: of the policy's tokenizer.
+        """
 
     def state(self, seed: int) -> PartState | None:
         """What this part remembers, at the start of a run with this seed."""
@@ -67,6 +128,14 @@ class Part:
 
     def observe(self, groups: Sequence[Group], state: Any) -> None:
         """Take note of the verified groups, before any gradient."""
+
+    def join(self, group: Group, state: Any) -> tuple[Rollout, ...]:
+        """Responses of other times that are credited and trained with the group's own, in this update."""
+        return ()
+
+    def reward(self, group: Group, reward_G: Floats, state: Any) -> Floats:
+        """[G] what each rollout is paid; the first part is given 1 for right and 0 for wrong."""
+        return reward_G
 
     def advantage(self, group: Group, advantage_G: Floats, state: Any) -> Floats:
         """[G] what each rollout is worth; the first part is given the rewards."""
@@ -100,6 +169,10 @@ class Part:
         self, groups: Sequence[Group], extra: Sequence[Row], fresh: TokenWeight, state: Any
     ) -> dict[str, float | None]:
         """What to log of this update: the same names every time, None where undefined."""
+        return {}
+
+    def credit_metrics(self, credits: Sequence[Credit], state: Any) -> dict[str, float | None]:
+        """Likewise, of how the groups were credited."""
         return {}
 
 
@@ -138,7 +211,7 @@ def suggestion(name: str, names: Sequence[str]) -> str:
 
 
 def _converted(value: object, hint: Any) -> object:
-    """`value` as the type of an option: bool, int, float, a Literal of strings, or one of them or None."""
+    """`value` as the type of an option: a plain one, a Literal of strings, or one of them or None."""
     if get_origin(hint) is UnionType:
         if value is None or value in ("none", "null"):
             return None
@@ -151,6 +224,10 @@ def _converted(value: object, hint: Any) -> object:
         if value in ("true", "false"):
             return value == "true"
         if isinstance(value, bool):
+            return value
+        raise ValueError
+    if hint is str:
+        if isinstance(value, str) and value:
             return value
         raise ValueError
     if isinstance(value, bool) or not isinstance(value, str | (int if hint is int else int | float)):
@@ -166,4 +243,4 @@ def _wanted(hint: Any) -> str:
         return " or ".join("none" if member is NoneType else _wanted(member) for member in get_args(hint))
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(get_args(hint))
-    return {bool: "true or false", int: "a whole number", float: "a finite number"}[hint]
+    return {bool: "true or false", int: "a whole number", float: "a finite number", str: "a text"}[hint]

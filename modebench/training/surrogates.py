@@ -96,8 +96,9 @@ class Surrogate(Part):
                         kind="surrogate",
                         weight_T=np.full(length, weight(length) if counts else 0.0),
                         advantage_T=np.full(length, advantage),
-                        sampler_logp_T=np.array(rollout.logp, dtype=np.float64),
+                        sampler_logp_T=np.array(rollout.logp, dtype=np.float64) if rollout.logp else None,
                         group=index,
+                        term=rollout.origin,
                     )
                 )
         return rows
