@@ -82,6 +82,11 @@ class TrainingFolder:
     def last_checkpoint(self) -> Path | None:
         return next(reversed(checkpoints_in(self.checkpoints).values()), None)
 
+    def steps(self) -> Iterator[dict[str, Any]]:
+        """The lines of metrics.jsonl, a step each; none before the first."""
+        path = self.path / METRICS
+        return (record for _, record in read_jsonl(path, torn_end=True)) if path.is_file() else iter(())
+
     def summary(self) -> dict[str, Any]:
         """The content of summary.json; empty before it is first written."""
         path = self.path / SUMMARY

@@ -50,6 +50,13 @@ class Policy:
         chat = ChatFormat(self.tokenizer, use_template=self.chat_template)
         return tuple(chat.prompt_ids(build_messages(task, self.profile)))
 
+    def response_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a response given as text, closed as the model closes its turn."""
+        end = ChatFormat(self.tokenizer, use_template=self.chat_template).end_of_turn_id()
+        end = self.tokenizer.eos_token_id if end is None else end
+        ids = [int(token) for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]]
+        return tuple(ids if end is None else [*ids, int(end)])
+
     def save(self, folder: Path) -> None:
         """Write an ordinary transformers folder: weights, configuration, tokenizer."""
         self.model.save_pretrained(folder)

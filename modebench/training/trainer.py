@@ -108,6 +108,7 @@ class Trainer:
         )
         self.engine = LiveEngine(self.policy, groups_per_batch=self.config.rollout.groups_per_batch)
         self.method_state = self.method.state(self.config.run.seed)
+        self.method.prepare(self.tasks, self.policy.response_ids, self.method_state)
         self.state = TrainerState()
         last = self.folder.last_checkpoint()
         if last is not None:
@@ -307,6 +308,7 @@ class Trainer:
                 totals=self.state.totals,
                 last_checkpoint=None if last is None else str(last.relative_to(self.folder.path)),
                 best_on_dev=best_on_dev(self.folder),
+                headline=self.method.headline(self.folder.steps()),
             )
         except OSError as problem:
             # A full disk has an error of its own by now, which must not be hidden behind this one.
