@@ -17,6 +17,7 @@ All-equal rewards give exactly zero, whatever the kind but ``none``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -24,7 +25,8 @@ import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group
-from modebench.training.part import Part
+from modebench.training.combining import BASELINE, FOREIGN_ROLLOUTS, GRADED_REWARDS
+from modebench.training.part import Part, Stage
 
 Kind = Literal["none", "mean_centered", "group_std", "maxrl"]
 
@@ -40,6 +42,7 @@ class Advantage(Part):
     """
 
     name: ClassVar[str] = "advantage"
+    stage: ClassVar[Stage] = Stage.ESTIMATE
     kind: Kind = "mean_centered"
     eps: float = 1e-6
     ddof: int = 1
@@ -51,6 +54,19 @@ class Advantage(Part):
             raise UsageError(f"advantage.ddof must be 0 or 1, not {self.ddof}")
         if self.kind != "group_std" and (self.eps, self.ddof) != (Advantage.eps, Advantage.ddof):
             raise UsageError(f"advantage.eps and advantage.ddof are of group_std; the kind is {self.kind}")
+
+    @property
+    def provides(self) -> frozenset[str]:
+        return frozenset() if self.kind == "none" else frozenset({BASELINE})
+
+    @property
+    def refuses(self) -> Mapping[str, str]:
+        if self.kind != "maxrl":
+            return {}
+        return {
+            GRADED_REWARDS: "MaxRL is defined for rewards of 0 and 1",
+            FOREIGN_ROLLOUTS: "MaxRL weighs a prompt by the successes of the policy's own rollouts",
+        }
 
     def advantage(self, group: Group, advantage_G: Floats, state: Any) -> Floats:
         """[G] advantages of [G] rewards.

@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from modebench.errors import UsageError
 from modebench.training.advantages import Advantage
+from modebench.training.combining import refusal
 from modebench.training.method import Method
 from modebench.training.part import Part, suggestion, with_options
 from modebench.training.replay import Replay
@@ -116,11 +117,12 @@ def build(
     Args:
         name: id of the method.
         sets: values by ``part.option``; a string is read as the option's type.
-        adds: names of further parts, called after the method's own.
+        adds: names of further parts; when each is called depends on its stage, not on the order here.
         max_completion_length: tokens of a response at most, the constant of Dr. GRPO's divisor.
 
     Raises:
-        UsageError: no such method, part or option, a value that it can't take, or a part added twice.
+        UsageError: no such method, part or option, a value that it can't take, a part added twice, or parts
+            that do not go together.
     """
     if max_completion_length < 1:
         raise UsageError(f"max_completion_length must be at least 1, not {max_completion_length}")
@@ -137,9 +139,12 @@ def build(
         parts[part] = with_options(parts[part], values)
     surrogate = parts.pop(Surrogate.name)
     assert isinstance(surrogate, Surrogate)  # for the type checker: nothing else has its name
+    refused = refusal([*parts.values(), surrogate])
+    if refused is not None:
+        raise UsageError(f"{name}: {refused}")
     return replace(
         method,
-        parts=tuple(parts.values()),
+        parts=tuple(sorted(parts.values(), key=lambda part: part.stage)),
         surrogate=surrogate,
         max_completion_length=max_completion_length,
     )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from modebench.training.batch import Floats, Group
-from modebench.training.part import Kept, Part
+from modebench.training.part import Kept, Part, Stage
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class MaskTruncated(Part):
     arXiv:2503.14476; ``mask_truncated_completions`` elsewhere). Their rewards stay in the group's mean."""
 
     name: ClassVar[str] = "mask_truncated"
+    stage: ClassVar[Stage] = Stage.SELECT
 
     def select(self, group: Group, advantage_G: Floats, kept_G: Kept, state: Any) -> tuple[Floats, Kept]:
         whole_G = np.array([rollout.finish_reason != "length" for rollout in group.rollouts])
