@@ -85,12 +85,28 @@ def prompt_key(prompt_ids: Sequence[int]) -> str:
     return hashlib.sha256(json.dumps(list(prompt_ids), separators=(",", ":")).encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class Regulariser:
+    """A further loss of the tokens of a row: sum_t weight_t value_t.
+
+    Attributes:
+        term: the part of the loss that it belongs to.
+        kind: what is summed; see `modebench.training.divergence.token_values`.
+        weight_T: [T] token weights, all normalisation folded in.
+    """
+
+    term: str
+    kind: str
+    weight_T: Floats
+
+
 @dataclass
 class Row:
     """One response as a term of the loss.
 
     A surrogate row costs sum_t weight_t * -min(rho_t A_t, clip(rho_t, 1 - epsilon, 1 + epsilon_high) A_t)
-    with rho_t = exp(logp_t - logp_old_t); a likelihood row costs -sum_t weight_t logp_t.
+    with rho_t = exp(logp_t - logp_old_t); a likelihood row costs -sum_t weight_t logp_t. To both the
+    regularisers add.
 
     Attributes:
         prompt_ids, token_ids: what is scored: the response given the prompt.
@@ -102,6 +118,7 @@ class Row:
         sampler_logp_T: [T] of the sampler, to measure how far it is from the policy; None: not measured.
         group: index of the row's group in the batch; -1 for a prompt that the batch doesn't hold.
         term: which part of the loss it belongs to: ``fresh``, ``replay`` or a name of a method's own.
+        regularisers: further losses of its tokens.
     """
 
     prompt_ids: tuple[int, ...]
@@ -113,8 +130,10 @@ class Row:
     sampler_logp_T: Floats | None = None
     group: int = -1
     term: str = "fresh"
+    regularisers: tuple[Regulariser, ...] = ()
 
     @property
     def has_gradient(self) -> bool:
-        """Whether its weights, and the advantages of a surrogate row, leave any gradient."""
-        return bool(np.any(self.weight_T if self.advantage_T is None else self.weight_T * self.advantage_T))
+        """Whether its weights, the advantages of a surrogate row and its regularisers leave any gradient."""
+        own_T = self.weight_T if self.advantage_T is None else self.weight_T * self.advantage_T
+        return bool(np.any(own_T)) or any(bool(np.any(each.weight_T)) for each in self.regularisers)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from modebench.training.batch import Row
+from modebench.training.divergence import EXACT, REFERENCE_KINDS, exact_divergence
 from modebench.training.packing import Layout, Pack, arrange, micro_batches
 
 MICRO_BATCH_TOKENS = 8192
@@ -31,10 +33,27 @@ _log = logging.getLogger(__name__)
 
 
 class RowScore(NamedTuple):
-    """[T] log-probabilities of a response's tokens in nats, and [T] entropies (None where not asked)."""
+    """[T] log-probabilities of a response's tokens in nats, and [T] entropies (without gradient)."""
 
     logp_T: torch.Tensor
-    entropy_T: torch.Tensor | None
+    entropy_T: torch.Tensor
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """What a model says of the tokens of a micro-batch.
+
+    Attributes:
+        logp_K: log-probabilities in nats, with gradient unless under `torch.no_grad`.
+        entropy_K: entropies in nats, with gradient where ``entropy`` was wanted.
+        reference_K: log-probabilities under the reference, without gradient; None where none was wanted.
+        exact: divergences from the reference over the whole vocabulary, by kind, with gradient.
+    """
+
+    logp_K: torch.Tensor
+    entropy_K: torch.Tensor
+    reference_K: torch.Tensor | None
+    exact: Mapping[str, torch.Tensor]
 
 
 class Scorer:
@@ -83,36 +102,56 @@ class Scorer:
         return int(self.model.config.get_text_config().hidden_size) if self.packs else None
 
     def score(
-        self, packs: Sequence[Pack], temperature: float, *, entropy: bool, chunk: int | None = None
-    ) -> tuple[Layout, torch.Tensor, torch.Tensor | None]:
+        self,
+        packs: Sequence[Pack],
+        temperature: float,
+        *,
+        wanted: Collection[str] = (),
+        reference: Scorer | None = None,
+        chunk: int | None = None,
+    ) -> tuple[Layout, TokenScores]:
         """Score one micro-batch.
 
         Args:
             packs: the micro-batch.
             temperature: divides the logits; above 0.
-            entropy: also give entropies (without gradient).
+            wanted: kinds of further losses (see `modebench.training.divergence`) whose values are needed.
+            reference: of a model of the same kind; needed for divergences.
             chunk: places whose logits exist at once; None: as many as `CHUNK_LOGITS` allows.
 
-        Returns:
-            layout, log-probabilities [K] (nats, with gradient unless under `torch.no_grad`), entropies [K]
-            or None.
+        Raises:
+            ValueError: a divergence is wanted and there is no reference.
         """
         layout = arrange(packs, self.device)
-        states_KH = self._states(layout)
-        head = self.model.get_output_embeddings() if self.applies_head else torch.nn.Identity()
+        compares = any(kind in REFERENCE_KINDS for kind in wanted)
+        if compares and reference is None:
+            raise ValueError(f"{', '.join(wanted)}: a divergence needs a reference")
+        states_KH, head = self._states(layout), self._head
+        models = [(states_KH, head)]
+        if compares and reference is not None:
+            with torch.no_grad():
+                models.append((reference._states(layout), reference._head))
         if chunk is None:
             vocabulary = head.weight.shape[0] if self.applies_head else states_KH.shape[1]
-            chunk = max(1, CHUNK_LOGITS // vocabulary)
+            chunk = max(1, CHUNK_LOGITS // (vocabulary * len(models)))
+        kinds = tuple(sorted(wanted))
         pieces = []
-        for states_CH, target_C in zip(states_KH.split(chunk), layout.target_K.split(chunk), strict=True):
-            given = (head, states_CH, target_C, temperature, entropy)
+        columns = (layout.target_K.split(chunk), *(states.split(chunk) for states, _ in models))
+        for target_C, *states in zip(*columns, strict=True):
+            given = [
+                (model_head, states_CH) for (_, model_head), states_CH in zip(models, states, strict=True)
+            ]
             if self.applies_head and len(states_KH) > chunk and torch.is_grad_enabled():
-                pieces.append(checkpoint(_score_chunk, *given, use_reentrant=False, preserve_rng_state=False))
+                options = {"use_reentrant": False, "preserve_rng_state": False}
+                pieces.append(checkpoint(_score_chunk, given, target_C, temperature, kinds, **options))
             else:
-                pieces.append(_score_chunk(*given))
-        logp_K = torch.cat([logp_C for logp_C, _ in pieces])
-        entropy_K = torch.cat([entropy_C for _, entropy_C in pieces]) if entropy else None
-        return layout, logp_K, entropy_K
+                pieces.append(_score_chunk(given, target_C, temperature, kinds))
+        return layout, _joined(pieces)
+
+    @property
+    def _head(self) -> Any:
+        """What makes logits of the states."""
+        return self.model.get_output_embeddings() if self.applies_head else torch.nn.Identity()
 
     def _states(self, layout: Layout) -> torch.Tensor:
         """What predicts each token: the last hidden states [K, H], or logits [K, V]."""
@@ -190,19 +229,50 @@ def _within(token_ids: tuple[int, ...], vocabulary: int) -> tuple[int, ...]:
 
 
 def _score_chunk(
-    head: Any, states_CH: torch.Tensor, target_C: torch.Tensor, temperature: float, entropy: bool
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+    models: Sequence[tuple[Any, torch.Tensor]],
+    target_C: torch.Tensor,
+    temperature: float,
+    wanted: Sequence[str],
+) -> TokenScores:
+    """Scores of a chunk by the policy, beside it those of the reference where `models` has one."""
+    logits_CV, total_C = _logits(*models[0], temperature)
+    logp_C = logits_CV.gather(1, target_C[:, None])[:, 0] - total_C
+    # A forbidden token (logit -inf) adds nothing, where 0 * -inf would be NaN.
+    floor = torch.finfo(logits_CV.dtype).min
+    with torch.set_grad_enabled(torch.is_grad_enabled() and "entropy" in wanted):
+        expected_C = ((logits_CV - total_C[:, None]).exp() * logits_CV.clamp_min(floor)).sum(-1)
+        entropy_C = total_C - expected_C
+    if len(models) == 1:
+        return TokenScores(logp_C, entropy_C, None, {})
+    with torch.no_grad():
+        reference_CV, reference_total_C = _logits(*models[1], temperature)
+        reference_C = reference_CV.gather(1, target_C[:, None])[:, 0] - reference_total_C
+    exact = {}
+    if any(kind in EXACT for kind in wanted):
+        logp_CV, reference_CV = (
+            (values_CV - norm_C[:, None]).clamp_min(floor)
+            for values_CV, norm_C in ((logits_CV, total_C), (reference_CV, reference_total_C))
+        )
+        exact = {kind: exact_divergence(kind, logp_CV, reference_CV) for kind in wanted if kind in EXACT}
+    return TokenScores(logp_C, entropy_C, reference_C, exact)
+
+
+def _logits(head: Any, states_CH: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits [C, V] over the temperature, in float32 or more, and the logarithms [C] of their sums."""
     logits_CV = head(states_CH)
     logits_CV = logits_CV.to(torch.promote_types(logits_CV.dtype, torch.float32)) / temperature
-    total_C = logits_CV.logsumexp(-1)
-    logp_C = logits_CV.gather(1, target_C[:, None])[:, 0] - total_C
-    if not entropy:
-        return logp_C, None
-    with torch.no_grad():
-        # A forbidden token (logit -inf) adds nothing, where 0 * -inf would be NaN.
-        floor = torch.finfo(logits_CV.dtype).min
-        expected_C = ((logits_CV - total_C[:, None]).exp() * logits_CV.clamp_min(floor)).sum(-1)
-        return logp_C, total_C - expected_C
+    return logits_CV, logits_CV.logsumexp(-1)
+
+
+def _joined(pieces: Sequence[TokenScores]) -> TokenScores:
+    """The scores of all chunks, one after another."""
+    references = [piece.reference_K for piece in pieces if piece.reference_K is not None]
+    return TokenScores(
+        torch.cat([piece.logp_K for piece in pieces]),
+        torch.cat([piece.entropy_K for piece in pieces]),
+        torch.cat(references) if references else None,
+        {kind: torch.cat([piece.exact[kind] for piece in pieces]) for kind in pieces[0].exact},
+    )
 
 
 def row_logprobs(
@@ -212,7 +282,6 @@ def row_logprobs(
     temperature: float,
     micro_batch_tokens: int = MICRO_BATCH_TOKENS,
     chunk: int | None = None,
-    entropy: bool = False,
 ) -> list[RowScore]:
     """Log-probabilities of the rows' responses, in the order of `rows`.
 
@@ -222,16 +291,18 @@ def row_logprobs(
         temperature: divides the logits; above 0.
         micro_batch_tokens: padded tokens of a forward pass.
         chunk: places whose logits exist at once; None chooses.
-        entropy: also give entropies.
 
     Raises:
         ValueError: a row without prompt or response tokens.
     """
     scores: dict[int, RowScore] = {}
     for packs in micro_batches(rows, micro_batch_tokens, scorer.hidden_size):
-        layout, logp_K, entropy_K = scorer.score(packs, temperature, entropy=entropy, chunk=chunk)
-        logps = logp_K.split(layout.lengths)
-        entropies = [None] * len(logps) if entropy_K is None else entropy_K.split(layout.lengths)
-        for member, logp_T, entropy_T in zip(layout.members, logps, entropies, strict=True):
-            scores[member] = RowScore(logp_T, entropy_T)
+        layout, told = scorer.score(packs, temperature, chunk=chunk)
+        pieces = zip(
+            layout.members,
+            told.logp_K.split(layout.lengths),
+            told.entropy_K.split(layout.lengths),
+            strict=True,
+        )
+        scores |= {member: RowScore(logp_T, entropy_T) for member, logp_T, entropy_T in pieces}
     return [scores[index] for index in range(len(rows))]

@@ -90,6 +90,7 @@ class Part:
 
     name: ClassVar[str]
     needs_statistics: ClassVar[bool] = False
+    needs_reference: ClassVar[bool] = False
     stage: ClassVar[Stage] = Stage.BONUS
     headline: ClassVar[Mapping[str, str]] = {}
     """Metrics of this part whose mean over the run goes into summary.json, each with the metric that weighs
@@ -152,6 +153,10 @@ class Part:
 
         Called only where `needs_statistics` is True: it costs a pass without gradient.
         """
+        return rows
+
+    def regularise(self, rows: list[Row], state: Any) -> list[Row]:
+        """The fresh rows with further losses of their tokens, averaged as the fresh loss is."""
         return rows
 
     def extra_rows(self, groups: Sequence[Group], fresh: TokenWeight, state: Any) -> list[Row]:

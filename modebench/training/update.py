@@ -104,7 +104,6 @@ class Updater:
                 [rows[index] for index in own],
                 temperature=self.config.rollout.temperature,
                 micro_batch_tokens=self.config.update.micro_batch_tokens,
-                entropy=True,
             )
         mine = [
             (index, _numpy(score.logp_T), _numpy(score.entropy_T))
@@ -192,8 +191,7 @@ def with_old(rows: Sequence[Row], logp: Sequence[Floats]) -> list[Row]:
     return [replace(row, logp_old_T=logp_T) for row, logp_T in zip(rows, logp, strict=True)]
 
 
-def _numpy(values: torch.Tensor | None) -> Floats:
-    assert values is not None
+def _numpy(values: torch.Tensor) -> Floats:
     array: Floats = values.detach().cpu().numpy().astype(np.float64)
     return array
 

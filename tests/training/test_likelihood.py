@@ -46,13 +46,10 @@ def test_row_13_a_row_scores_in_a_batch_what_it_scores_alone(
     scorer = Scorer(model) if packed else plain(model)
     assert scorer.packs is packed
     rows = mixed_rows()
-    scores = row_logprobs(
-        scorer, rows, temperature=TEMPERATURE, micro_batch_tokens=micro_batch_tokens, entropy=True
-    )
+    scores = row_logprobs(scorer, rows, temperature=TEMPERATURE, micro_batch_tokens=micro_batch_tokens)
     for scored, (logp_T, entropy_T) in zip(rows, scores, strict=True):
         logp_TV = alone(model, scored, TEMPERATURE)
         torch.testing.assert_close(logp_T, chosen(logp_TV, scored), rtol=1e-5, atol=1e-5)
-        assert entropy_T is not None
         expected_T = -(logp_TV.exp() * logp_TV).sum(-1)
         torch.testing.assert_close(entropy_T, expected_T.detach(), rtol=1e-5, atol=1e-5)
         assert not entropy_T.requires_grad
@@ -91,7 +88,7 @@ def test_row_20_chunks_of_logits_change_nothing() -> None:
     scorer, rows = Scorer(model), mixed_rows()
     results = []
     for chunk in (1, 7, 10_000):
-        scores = row_logprobs(scorer, rows, temperature=TEMPERATURE, chunk=chunk, entropy=True)
+        scores = row_logprobs(scorer, rows, temperature=TEMPERATURE, chunk=chunk)
         logp_K = torch.cat([score.logp_T for score in scores])
         logp_K.square().sum().backward()
         results.append((logp_K.detach(), torch.cat([score.entropy_T for score in scores]), gradient(model)))
