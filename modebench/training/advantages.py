@@ -25,7 +25,7 @@ import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group
-from modebench.training.combining import BASELINE, FOREIGN_ROLLOUTS, GRADED_REWARDS
+from modebench.training.combining import BASELINE, FOREIGN_ROLLOUTS, GRADED_REWARDS, UNMIXED_CREDIT
 from modebench.training.part import Part, Stage
 
 Kind = Literal["none", "mean_centered", "group_std", "maxrl"]
@@ -57,7 +57,7 @@ class Advantage(Part):
 
     @property
     def provides(self) -> frozenset[str]:
-        return frozenset() if self.kind == "none" else frozenset({BASELINE})
+        return frozenset({UNMIXED_CREDIT if self.kind == "none" else BASELINE})
 
     @property
     def refuses(self) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ FOREIGN_ROLLOUTS = "responses that the policy did not sample in this update"
 """They stand in the groups that are credited."""
 
 UNMIXED_CREDIT = "credit in groups without a mixture"
-"""Rollouts differ in worth where all are right."""
+"""Rollouts are worth something also where all of a group are right."""
 
 
 def refusal(parts: Sequence[Part]) -> str | None:

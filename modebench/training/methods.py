@@ -13,14 +13,26 @@ from importlib.metadata import EntryPoint, entry_points
 from modebench.errors import UsageError
 from modebench.training.advantages import Advantage
 from modebench.training.combining import refusal
+from modebench.training.dropout import GRPODropout
+from modebench.training.gapo import Gapo
+from modebench.training.group_class import GroupClass
 from modebench.training.method import Method
 from modebench.training.part import Part, suggestion, with_options
 from modebench.training.replay import Replay
+from modebench.training.rlep import Rlep
 from modebench.training.selection import MaskTruncated
+from modebench.training.semantic_maxent import SemanticMaxEnt
+from modebench.training.setpo import SetPO
 from modebench.training.surrogates import Surrogate
+from modebench.training.ucpo import Ucpo
 
 ENTRY_POINTS = "modebench.methods"
-PARTS: dict[str, type[Part]] = {part.name: part for part in (Replay, MaskTruncated)}
+PARTS: dict[str, type[Part]] = {
+    part.name: part
+    for part in (
+        Replay, Rlep, GRPODropout, Gapo, SetPO, Ucpo, SemanticMaxEnt, MaskTruncated, GroupClass,
+    )
+}  # fmt: skip
 
 _MEAN_CENTERED = "A_i = r_i - mean(r)"
 _MAXRL = "A_i = G r_i / K - 1 if K = sum(r) > 0, else 0"
@@ -71,6 +83,53 @@ METHODS: dict[str, Method] = {
             f"MaxRL {_REPLAY}",
             "d'Aliberti et al. 2026, arXiv:2610.11064; not ReMax, another estimator (arXiv:2310.10505)",
             (Advantage(kind="maxrl"), Replay()),
+        ),
+        Method(
+            "rlep",
+            "RLEP",
+            "GRPO over G fresh and M stored right responses, clipped at 1 + ε_high; mean over tokens",
+            "Zhang et al. 2025, arXiv:2507.07451, and its released code",
+            (Rlep(), Advantage(kind="group_std")),
+            Surrogate(loss_agg_mode="token-mean", epsilon_high=0.28),
+        ),
+        Method(
+            "grpo_dropout",
+            "GRPODropout",
+            "GRPO without right rollouts of lowest A_i (s_i - mean(s)) until the sum over the kept is >= 0; "
+            "A_i - sum w A on those; mean over their tokens",
+            "Deng et al. 2026, arXiv:2610.11854",
+            (Advantage(kind="group_std"), GRPODropout()),
+            Surrogate(loss_agg_mode="token-mean"),
+        ),
+        Method(
+            "gapo",
+            "GAPO",
+            "GRPO on r_i = 1 - (share of the mode among the right - 1/modes of the task) if right, else -1",
+            "Anschel et al. 2025, arXiv:2511.12596, as described there and in its port in arXiv:2610.11064",
+            (Gapo(), Advantage(kind="group_std")),
+            Surrogate(loss_agg_mode="seq-mean-token-mean"),
+        ),
+        Method(
+            "setpo",
+            "SetPO",
+            f"{_MEAN_CENTERED} + λ (D(group) - D(group without i)), D = mean of -log(1 + mean similarity)",
+            "Li et al. 2026, arXiv:2602.01062, on the base of its port in arXiv:2610.11064",
+            (Advantage(kind="mean_centered"), SetPO()),
+        ),
+        Method(
+            "ucpo",
+            "UCPO",
+            "GRPO; the n right rollouts share n A+ as (1 - τ)/n + τ v_i / sum(v), v_i = 1 / likelihood",
+            "Lochab, Li & Zhang 2026, arXiv:2605.00365, and its released code",
+            (Advantage(kind="group_std"), Ucpo()),
+            Surrogate(loss_agg_mode="seq-mean-token-mean"),
+        ),
+        Method(
+            "semantic_maxent",
+            "Semantic MaxEnt",
+            f"{_MEAN_CENTERED} + η (min(-log p(mode), κ) - its mean under p) / κ if right, p from counts",
+            "d'Aliberti et al. 2026, arXiv:2610.11064, appendix D.7",
+            (Advantage(kind="mean_centered"), SemanticMaxEnt()),
         ),
     )
 }
