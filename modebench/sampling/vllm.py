@@ -191,6 +191,8 @@ def load_engine(
     if not torch.cuda.is_available():
         # Compiling for a CPU takes longer than most evaluations on one.
         options["enforce_eager"] = True
+        # A prompt read in pieces makes vLLM set a seeded generator back, which torch can't do on a CPU.
+        options["enable_chunked_prefill"] = False
     # Older releases know raw log-probabilities only, and always sample with the values that they are given.
     wanted = {"logprobs_mode": "processed_logprobs", "generation_config": "vllm"}
     options |= {option: value for option, value in wanted.items() if option in known}
