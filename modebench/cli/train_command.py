@@ -51,7 +51,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     checkpoint is the result. A killed run goes on with --resume DIR. For several processes:
     torchrun --nproc_per_node N -m modebench train …
     """
-    _require_extra()
+    require_extra()
     from modebench.training.folder import TrainingFolder
     from modebench.training.setup import plan, recorded
 
@@ -68,7 +68,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     return _train(planned, options["output"], options["progress"], resume=False)
 
 
-def _require_extra() -> None:
+def require_extra() -> None:
     """Say what to install where the packages of training are missing."""
     missing = [name for name in ("torch", "transformers", "accelerate", "yaml") if find_spec(name) is None]
     if missing:
@@ -136,5 +136,7 @@ def _train(planned: Any, path: Path, progress: bool, *, resume: bool) -> int:
     if not finished:
         click.echo(f"interrupted; resume with: {command}", err=True)
         return INTERRUPTED
+    if trainer.inert:
+        click.echo(f"without effect in this run (counted 0 times): {', '.join(trainer.inert)}", err=True)
     click.echo(f"{trainer.folder.last_checkpoint()}")
     return OK

@@ -44,7 +44,9 @@ class TrainerState:
         step: updates done.
         cursor: tasks taken from the endless sequence of epochs.
         ever_correct: some rollout was right already.
-        totals: rollouts, tokens, optimizer steps so far.
+        totals: rollouts, tokens, optimizer steps and scored responses so far.
+        effects: what each part changed so far, as `modebench.training.method.Method.effects` counts.
+        reference: provenance of the policy that divergences are measured from; None without any.
         method: state of the method, JSON-ready.
     """
 
@@ -52,6 +54,8 @@ class TrainerState:
     cursor: int = 0
     ever_correct: bool = False
     totals: dict[str, int] = field(default_factory=dict)
+    effects: dict[str, int] = field(default_factory=dict)
+    reference: dict[str, Any] | None = None
     method: dict[str, Any] = field(default_factory=dict)
 
 

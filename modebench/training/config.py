@@ -95,16 +95,26 @@ class UpdateConfig:
     """What is done with a batch.
 
     Attributes:
-        num_iterations: optimizer steps on the same batch. With 1 the update is exactly on-policy: the ratio
-            is 1 and clipping never binds.
+        num_iterations: passes over the same batch. With 1, and one mini-batch, the update is exactly
+            on-policy: the ratio is 1 and clipping never binds.
+        mini_batches: optimizer steps of a pass, each on a part of the batch, drawn anew in every pass. Token
+            weights are folded over the part, not over the batch.
+        mini_batch_unit: what the parts are made of: whole groups, or rollouts whatever their group.
         micro_batch_tokens: tokens scored together; bounds the memory, cannot change the result.
         all_wrong_patience: steps from the start without one correct response after which the run gives up;
             0 never does.
     """
 
     num_iterations: int = 1
+    mini_batches: int = 1
+    mini_batch_unit: Literal["group", "rollout"] = "group"
     micro_batch_tokens: int = 8192
     all_wrong_patience: int = 20
+
+    @property
+    def per_step(self) -> int:
+        """Optimizer steps a step."""
+        return self.num_iterations * self.mini_batches
 
 
 @dataclass(frozen=True)
@@ -147,12 +157,14 @@ class RunConfig:
 
     Attributes:
         seed: of samples, task order and everything random in a method.
+        arm: what the run is called beside others; None for its method's id.
         device: ``auto`` takes the accelerator where there is one.
         threads: CPU threads of torch; None leaves them as they are.
         trackers: of Accelerate, by name: tensorboard, wandb, trackio, …
     """
 
     seed: int = 0
+    arm: str | None = None
     device: Literal["auto", "cpu"] = "auto"
     threads: int | None = None
     trackers: tuple[str, ...] = ()
@@ -202,6 +214,15 @@ class TrainConfig:
         for name, least in _LEAST.items():
             if values[name] is not None and not values[name] >= least:
                 raise UsageError(f"{name} is {values[name]}, expected at least {least}")
+        units = self.rollout.num_prompts
+        if self.update.mini_batch_unit == "rollout":
+            units *= self.rollout.group_size
+        if self.update.mini_batches > units:
+            raise UsageError(
+                f"update.mini_batches is {self.update.mini_batches}, but a step has {units} "
+                f"{self.update.mini_batch_unit}s: raise rollout.num_prompts, or take mini-batches of "
+                "rollouts with update.mini_batch_unit=rollout"
+            )
         for name in ("rollout.temperature", "optimizer.learning_rate", "optimizer.eps"):
             if not values[name] > 0:
                 raise UsageError(f"{name} is {values[name]}, expected more than 0")
@@ -222,6 +243,7 @@ _LEAST: dict[str, float] = {
     "optimizer.weight_decay": 0,
     "optimizer.max_grad_norm": 0,
     "update.num_iterations": 1,
+    "update.mini_batches": 1,
     "update.micro_batch_tokens": 1,
     "update.all_wrong_patience": 0,
     "eval.every": 0,

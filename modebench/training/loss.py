@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,8 +26,7 @@ from modebench.training.batch import Row
 from modebench.training.divergence import token_values
 from modebench.training.likelihood import MICRO_BATCH_TOKENS, Scorer, TokenScores
 from modebench.training.packing import micro_batches
-
-RatioLevel = Literal["token", "sequence"]
+from modebench.training.surrogates import RatioLevel
 
 
 @dataclass
@@ -46,6 +45,7 @@ class Statistics:
         log_ratio_abs, log_ratio_max: sum and maximum of |logp − logp_old|.
         compared_tokens: tokens whose sampler's log-probability is known.
         gap_abs, gap_max: sum and maximum of |logp − that of the sampler|, nats.
+        reference_rows: rows that the reference scored.
         gap_k3: sum of ρ − 1 − log ρ with ρ the policy's over the sampler's probability, the estimate "k3" of
             KL(sampler ‖ policy) (Schulman 2020, joschu.net/blog/kl-approx.html).
     """
@@ -63,6 +63,7 @@ class Statistics:
     gap_abs: float = 0.0
     gap_max: float = 0.0
     gap_k3: float = 0.0
+    reference_rows: int = 0
 
     def __add__(self, other: Statistics) -> Statistics:
         merged = {each.name: _merge(each.name, self, other) for each in fields(self)}
@@ -195,6 +196,7 @@ def _losses(
         gap_abs=gap_K.abs().sum().item(),
         gap_max=_largest(gap_K.abs()),
         gap_k3=(gap_K.exp() - 1 - gap_K).sum().item(),
+        reference_rows=0 if scores.reference_K is None else len(rows),
     )
     for row, loss_T in zip(rows, loss_K.detach().split(lengths), strict=True):
         statistics.loss[row.term] = statistics.loss.get(row.term, 0.0) + loss_T.sum().item()

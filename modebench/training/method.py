@@ -1,14 +1,20 @@
 """A method: parts in order, and what the trainer calls on them.
 
-Before the first step the trainer calls `prepare`. In every update it calls `plan`, samples and verifies the
-groups, then `observe`, `credit`, where wanted `reweigh`, `extra_rows`, after the backward pass of those
-`extra_gradient`, and `metrics`. Credit is `join`, `reward`, `advantage`, `select`, each through all parts
-before the next. All of it is a function of its arguments and the state, so processes that hold the same
-groups agree.
+Before the first step the trainer calls `prepare`. In every step it calls `plan`, samples and verifies the
+groups, `filter` (and goes on from `plan` while groups are wanting and rounds are left), then `observe` and
+`credit`. In every update of the step it calls `normalise`, where wanted `reweigh`, `extra_rows`, after the
+backward pass of those `extra_gradient`, and `note`; at last `metrics` and `effects`. Credit is `join`,
+`reward`, `advantage`, `select`, each through all parts before the next. All of it is a function of its
+arguments and the state, so processes that hold the same groups agree.
+
+What each part does is counted where it is called: rollouts that it paid or credited otherwise or dropped,
+tokens whose loss it changed, rows that it added. A part that was asked and changed nothing is inert, whatever
+its name.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,21 +22,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from modebench.errors import UsageError
-from modebench.training.batch import Floats, Group, Row
-from modebench.training.part import Credit, Encode, Part, PartState, TokenWeight, options_of
+from modebench.training.batch import Floats, Group, Rollout, Row
+from modebench.training.part import Credit, Encode, Part, PartState, Seen, TokenWeight, options_of
 from modebench.training.surrogates import Surrogate
 
 if TYPE_CHECKING:
     import torch
 
     from modebench.tasks import Task
+    from modebench.training.loss import Statistics
 
 
 class MethodState:
-    """What the parts of a method remember, by part."""
+    """What the parts of a method remember, by part, and what they did since `Method.effects` last told."""
 
     def __init__(self, parts: dict[str, PartState]) -> None:
         self.parts = parts
+        self.changed: Counter[str] = Counter()
 
     def state_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -74,20 +82,23 @@ class Method:
     max_completion_length: int = 0
 
     @property
-    def epsilon(self) -> float:
-        """Ratios are clipped at 1 - epsilon from below."""
-        return self.surrogate.epsilon
-
-    @property
-    def epsilon_high(self) -> float:
-        """Ratios are clipped at 1 + epsilon_high from above."""
-        high = self.surrogate.epsilon_high
-        return self.surrogate.epsilon if high is None else high
-
-    @property
     def needs_statistics(self) -> bool:
         """The trainer makes a pass without gradient over the fresh rows and calls `reweigh`."""
         return any(part.needs_statistics for part in self.parts)
+
+    @property
+    def needs_reference(self) -> bool:
+        """A frozen copy of the policy as the run began must be at hand."""
+        return any(part.needs_reference for part in self.parts)
+
+    @property
+    def rounds(self) -> int:
+        """How often a step may ask for tasks."""
+        return max((part.rounds for part in self.parts), default=1)
+
+    def whole_groups(self) -> str | None:
+        """The first part that needs the rollouts of a group in one update; None where there is none."""
+        return next((part.name for part in self.parts if part.needs_whole_groups), None)
 
     def options(self) -> dict[str, dict[str, Any]]:
         """All options, by part."""
@@ -110,6 +121,13 @@ class Method:
             asked = part.plan(asked, state.parts.get(part.name))
         return asked
 
+    def filter(self, groups: list[Group], state: MethodState) -> list[Group]:
+        """Which groups of a round are trained on."""
+        for part in self.parts:
+            before, groups = groups, part.filter(groups, state.parts.get(part.name))
+            state.changed[part.name] += sum(group.size for group in before) - sum(g.size for g in groups)
+        return groups
+
     def observe(self, groups: Sequence[Group], state: MethodState) -> None:
         """Take note of the verified groups, before any gradient.
 
@@ -124,29 +142,44 @@ class Method:
             part.observe(groups, state.parts.get(part.name))
 
     def credit(self, groups: Sequence[Group], state: MethodState) -> list[Row]:
-        """The rows of the fresh loss of one update, a rollout each, in order."""
+        """The rows of the fresh loss of a step's groups, a rollout each, in order, as one update has them."""
         credits = self._credits(groups, state)
-        return self.surrogate.rows(
+        for each in credits:
+            state.changed.update(each.changed)
+        rows = self.surrogate.rows(
             [each.group for each in credits],
             [each.advantage_G for each in credits],
             [each.kept_G for each in credits],
-            self._token_weight(credits),
         )
+        return self.normalise(rows, state)
+
+    def normalise(self, rows: Sequence[Row], state: MethodState) -> list[Row]:
+        """The rows of one update: token weights by these rows alone, and the regularisers in proportion."""
+        fresh = self.surrogate.normalised(rows, self.max_completion_length)
+        for part in self.parts:
+            fresh = part.regularise(fresh, state.parts.get(part.name))
+        return fresh
 
     def reweigh(
         self, rows: list[Row], logp: Sequence[Floats], entropy: Sequence[Floats], state: MethodState
     ) -> list[Row]:
         """The fresh rows with token weights that depend on the policy's [T] log-probabilities, entropies."""
+        clipped = [self.surrogate.clipped(row, logp_T) for row, logp_T in zip(rows, logp, strict=True)]
+        seen = [Seen(*each) for each in zip(logp, entropy, clipped, strict=True)]
         for part in self.parts:
-            rows = part.reweigh(rows, logp, entropy, state.parts.get(part.name))
+            before, rows = rows, part.reweigh(rows, seen, state.parts.get(part.name))
+            state.changed[part.name] += sum(map(_changed_tokens, before, rows))
         return rows
 
     def extra_rows(self, groups: Sequence[Group], state: MethodState) -> list[Row]:
         """Rows of the further terms of the loss; once an update, after `observe`."""
         fresh = self._token_weight(self._credits(groups, state))
-        return [
-            row for part in self.parts for row in part.extra_rows(groups, fresh, state.parts.get(part.name))
-        ]
+        rows = []
+        for part in self.parts:
+            own = part.extra_rows(groups, fresh, state.parts.get(part.name))
+            state.changed[part.name] += sum(row.has_gradient for row in own)
+            rows += own
+        return rows
 
     def extra_gradient(self, gradients: list[torch.Tensor], state: MethodState) -> list[torch.Tensor]:
         """What the gradient of the extra rows becomes before it is added, a tensor a parameter."""
@@ -154,16 +187,41 @@ class Method:
             gradients = part.extra_gradient(gradients, state.parts.get(part.name))
         return gradients
 
+    def note(self, statistics: Statistics, state: MethodState) -> None:
+        """Count what an update saw of clipping, of ratios and of the parts' regularisers."""
+        state.changed.update(statistics.acting)
+        state.changed["surrogate.clip"] += statistics.clipped
+        state.changed["surrogate.ratio"] += statistics.off_policy_tokens
+
+    def effects(self, state: MethodState) -> dict[str, int]:
+        """What each part changed since this was last asked, and the surrogate's clipping and ratio; see the
+        module."""
+        names = [*(part.name for part in self.parts), "surrogate.clip", "surrogate.ratio"]
+        told = {name: state.changed[name] for name in names}
+        state.changed.clear()
+        return told
+
     def metrics(
-        self, groups: Sequence[Group], extra: Sequence[Row], state: MethodState
+        self,
+        groups: Sequence[Group],
+        extra: Sequence[Row],
+        state: MethodState,
+        updated: Sequence[Group] | None = None,
     ) -> dict[str, float | None]:
-        """What to log of an update whose extra rows were `extra`."""
-        logged: dict[str, float | None] = {"mixed_groups": sum(group.mixed for group in groups) / len(groups)}
+        """What to log of a step.
+
+        Args:
+            groups: that were trained on.
+            extra: the extra rows of an update.
+            updated: the groups of that update; None for all.
+        """
+        logged: dict[str, float | None] = {}
         credits = self._credits(groups, state)
-        fresh = self._token_weight(credits)
+        fresh = self._token_weight(credits if updated is None else self._credits(updated, state))
         for part in self.parts:
-            logged |= part.metrics(groups, extra, fresh, state.parts.get(part.name))
-            logged |= part.credit_metrics(credits, state.parts.get(part.name))
+            own = state.parts.get(part.name)
+            logged |= part.metrics(groups if updated is None else updated, extra, fresh, own)
+            logged |= part.credit_metrics(credits, own)
         return logged
 
     def headline(self, steps: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
@@ -187,19 +245,40 @@ class Method:
 
     def _credit(self, group: Group, state: MethodState) -> Credit:
         parts = [(part, state.parts.get(part.name)) for part in self.parts]
-        joined = tuple(rollout for part, own in parts for rollout in part.join(group, own))
+        changed: Counter[str] = Counter()
+        joined: tuple[Rollout, ...] = ()
+        for part, own in parts:
+            more = part.join(group, own)
+            changed[part.name] += len(more)
+            joined += more
         group = replace(group, rollouts=group.rollouts + joined) if joined else group
         given_G = group.reward_G
-        for part, own in parts:
-            given_G = part.reward(group, given_G, own)
-        for part, own in parts:
-            given_G = part.advantage(group, given_G, own)
+        for hook in ("reward", "advantage"):
+            for part, own in parts:
+                before_G, given_G = given_G, getattr(part, hook)(group, given_G, own)
+                changed[part.name] += int(np.count_nonzero(given_G != before_G))
         advantage_G, kept_G = given_G, np.ones(group.size, dtype=np.bool_)
         for part, own in parts:
+            before = advantage_G, kept_G
             advantage_G, kept_G = part.select(group, advantage_G, kept_G, own)
-        return Credit(group, given_G, advantage_G, kept_G)
+            different_G = (advantage_G != before[0]) | (kept_G != before[1])
+            changed[part.name] += int(np.count_nonzero(different_G))
+        return Credit(group, given_G, advantage_G, kept_G, changed)
 
     def _token_weight(self, credits: Sequence[Credit]) -> TokenWeight:
         """The weight of a token in the fresh loss of these groups, by the length of its response."""
-        groups, kept = [each.group for each in credits], [each.kept_G for each in credits]
-        return self.surrogate.token_weight(groups, kept, self.max_completion_length)
+        rollouts = [
+            (len(rollout.token_ids), counts)
+            for each in credits
+            for rollout, counts in zip(each.group.rollouts, each.kept_G, strict=True)
+        ]
+        lengths = [length for length, counts in rollouts if counts]
+        return self.surrogate.token_weight(lengths, len(rollouts), self.max_completion_length)
+
+
+def _changed_tokens(before: Row, after: Row) -> int:
+    """Tokens of a row whose surrogate has another weight in the gradient."""
+    assert before.advantage_T is not None
+    assert after.advantage_T is not None
+    different_T = before.weight_T * before.advantage_T != after.weight_T * after.advantage_T
+    return int(np.count_nonzero(different_T))

@@ -15,13 +15,13 @@ def batch_metrics(groups: Sequence[Group], fresh: Sequence[Row]) -> dict[str, fl
     """Means over the rollouts or groups of one step.
 
     Args:
-        groups: the step's groups.
-        fresh: their rows.
+        groups: the step's groups, those that were discarded too.
+        fresh: the rows of those that were not.
 
     Returns:
         reward, accuracy, malformed, truncated (shares of the rollouts), length (mean tokens); all_right,
-        all_wrong (shares of the groups, by reward), with_gradient (share of the groups with a row
-        whose loss has a gradient); pcmd (mean over the groups where it is defined, else None) and
+        all_wrong, mixed_groups (shares of the groups, by reward), with_gradient (share of the groups with a
+        row whose loss has a gradient); pcmd (mean over the groups where it is defined, else None) and
         pcmd_groups (how many those are), modes (mean distinct correct modes of a group).
     """
     rollouts = [rollout for group in groups for rollout in group.rollouts]
@@ -38,6 +38,7 @@ def batch_metrics(groups: Sequence[Group], fresh: Sequence[Row]) -> dict[str, fl
         "length": _mean([len(rollout.token_ids) for rollout in rollouts]),
         "all_right": _mean(right),
         "all_wrong": _mean(wrong),
+        "mixed_groups": _mean([group.mixed for group in groups]),
         "with_gradient": len({row.group for row in fresh if row.has_gradient}) / len(groups),
         "pcmd": _mean(defined) if defined else None,
         "pcmd_groups": len(defined),

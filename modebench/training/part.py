@@ -65,12 +65,28 @@ class Credit(NamedTuple):
         given_G: [G] advantages before selection.
         advantage_G: [G] advantages after it.
         kept_G: [G] whether a rollout counts.
+        changed: rollouts that a part added, paid or credited otherwise, or dropped, by part.
     """
 
     group: Group
     given_G: Floats
     advantage_G: Floats
     kept_G: Kept
+    changed: Mapping[str, int]
+
+
+class Seen(NamedTuple):
+    """What the present policy says of the tokens of a row.
+
+    Attributes:
+        logp_T: [T] log-probabilities, nats.
+        entropy_T: [T] entropies, nats.
+        clipped_T: [T] whether clipping binds.
+    """
+
+    logp_T: Floats
+    entropy_T: Floats
+    clipped_T: Kept
 
 
 class PartState(Protocol):
@@ -90,7 +106,11 @@ class Part:
 
     name: ClassVar[str]
     needs_statistics: ClassVar[bool] = False
+    """`reweigh` is called, with a pass without gradient before every update."""
     needs_reference: ClassVar[bool] = False
+    """A frozen copy of the policy as the run began is held."""
+    needs_whole_groups: ClassVar[bool] = False
+    """An update on some rollouts of a group would not be what it is meant to be."""
     stage: ClassVar[Stage] = Stage.BONUS
     headline: ClassVar[Mapping[str, str]] = {}
     """Metrics of this part whose mean over the run goes into summary.json, each with the metric that weighs
@@ -127,8 +147,17 @@ class Part:
         """The tasks of this update and how many rollouts each gets: task source and group layout."""
         return asked
 
+    @property
+    def rounds(self) -> int:
+        """How often a step may ask for tasks until it has the groups that it wants; see `filter`."""
+        return 1
+
+    def filter(self, groups: list[Group], state: Any) -> list[Group]:
+        """The groups of a round that are trained on; the others are generated, judged and discarded."""
+        return groups
+
     def observe(self, groups: Sequence[Group], state: Any) -> None:
-        """Take note of the verified groups, before any gradient."""
+        """Take note of the verified groups, discarded ones too, before any gradient."""
 
     def join(self, group: Group, state: Any) -> tuple[Rollout, ...]:
         """Responses of other times that are credited and trained with the group's own, in this update."""
@@ -146,12 +175,14 @@ class Part:
         """Which rollouts count. Credit is given before: nothing is dropped from a group's statistics."""
         return advantage_G, kept_G
 
-    def reweigh(
-        self, rows: list[Row], logp: Sequence[Floats], entropy: Sequence[Floats], state: Any
-    ) -> list[Row]:
-        """The fresh rows with other token weights, given a [T] log-probability and entropy (nats) each.
+    def reweigh(self, rows: list[Row], seen: Sequence[Seen], state: Any) -> list[Row]:
+        """The fresh rows of an update with other token weights, or further losses of some tokens.
 
         Called only where `needs_statistics` is True: it costs a pass without gradient.
+
+        Args:
+            rows: of the update, on all processes the same.
+            seen: what the present policy says of each.
         """
         return rows
 

@@ -141,6 +141,7 @@ class Replay(Part):
     """
 
     name: ClassVar[str] = "replay"
+    needs_whole_groups: ClassVar[bool] = True
     coefficient: float = 0.1
     capacity: int = 16
     weighting: Literal["uniform", "frequency"] = "uniform"

@@ -75,6 +75,11 @@ def _plan(layers: Sequence[Layer]) -> Plan:
         evaluation.check()
         evaluation.selection.load()
     method = _method(config, resolved.parts)
+    whole = method.whole_groups()
+    if whole is not None and config.update.mini_batch_unit == "rollout" and config.update.mini_batches > 1:
+        raise UsageError(
+            f"update.mini_batch_unit is rollout, and {whole} needs the whole groups of an update: take group"
+        )
     options = {
         f"{part}.{option}": value
         for part, chosen in method.options().items()
@@ -202,9 +207,22 @@ def open_trainer(
         chat_template=config.rollout.chat_template,
         profile=config.rollout.profile,
     )
+    reference = None
+    if planned.method.needs_reference:
+        # Always the model that the run began with: a checkpoint is a policy that has moved.
+        reference = policy.load(model_name(config.model), device=str(accelerator.device))
+        reference.model.requires_grad_(False)
     if config.run.trackers:
         known = {name: str(value) for name, value in planned.values.items()}
         accelerator.init_trackers("modebench", config=known)
     return Trainer(
-        config, planned.method, loaded, folder, accelerator, training_tasks(config), on_step, on_samples
+        config,
+        planned.method,
+        loaded,
+        folder,
+        accelerator,
+        training_tasks(config),
+        reference,
+        on_step,
+        on_samples,
     )

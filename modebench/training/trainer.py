@@ -12,7 +12,7 @@ import logging
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from modebench.errors import TrainingError
+from modebench.errors import TrainingError, UsageError
 from modebench.evaluation import Progress, sample_seed
 from modebench.sampling.base import GenerationSettings
 from modebench.tasks import Task
@@ -34,8 +34,9 @@ from modebench.training.metrics import batch_metrics
 from modebench.training.order import tasks_at
 from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
 from modebench.training.policy import Policy
+from modebench.training.recipe import run_updates
 from modebench.training.sampling import LiveEngine, rollouts
-from modebench.training.update import Updater, UpdateReport, with_old
+from modebench.training.update import Updater
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class Trainer:
         folder: of the run; every process names the same one, the main process writes to it.
         accelerator: knows the processes and the trackers.
         tasks: what is trained on, in the order of their files.
+        reference: the policy as the run began, where the method needs it.
         on_step, on_samples: progress of training and of evaluations.
     """
 
@@ -85,6 +87,7 @@ class Trainer:
     folder: TrainingFolder
     accelerator: Accelerator
     tasks: Sequence[Task]
+    reference: Policy | None = None
     on_step: StepProgress | None = None
     on_samples: Progress | None = None
     stop: StopRequest = field(default_factory=StopRequest)
@@ -103,8 +106,8 @@ class Trainer:
             self.optimizer,
             self.accelerator,
             self.config,
-            self.method.epsilon,
-            self.method.epsilon_high,
+            self.method.surrogate,
+            None if self.reference is None else self.reference.scorer,
         )
         self.engine = LiveEngine(self.policy, groups_per_batch=self.config.rollout.groups_per_batch)
         self.method_state = self.method.state(self.config.run.seed)
@@ -114,6 +117,8 @@ class Trainer:
         if last is not None:
             self.state = checkpoint.load(last, self.optimizer)
             self.method_state.load_state_dict(self.state.method)
+        if self.reference is not None:
+            self._check_reference(self.reference)
 
     def run(self) -> bool:
         """Train to the end, or until a stop is requested; False in the second case.
@@ -139,6 +144,11 @@ class Trainer:
         self.accelerator.end_training()  # trackers write out what they hold
         return finished
 
+    @property
+    def inert(self) -> list[str]:
+        """What of the method changed nothing in the steps so far, by what was counted."""
+        return [name for name, count in self.state.effects.items() if count == 0]
+
     def _run(self, log: StepLog | None) -> bool:
         if self.state.step == 0:
             self._save(log)
@@ -162,33 +172,66 @@ class Trainer:
     def _step(self, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """One step; its metrics, which depend on the configuration alone, and its seconds."""
         began = time.perf_counter()
-        groups = self._rollouts(step)
+        groups, generated = self._rollouts(step)
         sampled = time.perf_counter()
-        self._note_success(groups, step)
-        self.method.observe(groups, self.method_state)
-        reports, logged = self._updates(groups, step)
+        self._note_success(generated, step)
+        self.method.observe(generated, self.method_state)
+        report = run_updates(self.method, self.method_state, self.updater, groups, self.config, step)
+        logged = batch_metrics(generated, report.rows)
+        if report.updates:
+            logged |= self.method.metrics(groups, report.extra, self.method_state, report.updated)
         updated = time.perf_counter()
-        totals = Counter(self.state.totals)
-        sequences = [rollout.token_ids for group in groups for rollout in group.rollouts]
-        totals.update(rollouts=len(sequences), tokens=sum(map(len, sequences)), updates=len(reports))
-        self.state.totals = dict(totals)
+        effects = self.method.effects(self.method_state)
+        self.state.effects = _summed(self.state.effects, effects)
+        sequences = [rollout.token_ids for group in generated for rollout in group.rollouts]
+        discarded = len(sequences) - sum(group.size for group in groups)
+        counts = {
+            "rollouts": len(sequences),
+            "tokens": sum(map(len, sequences)),
+            "discarded": discarded,
+            "updates": len(report.updates),
+            "scored": report.scored,
+        }
+        self.state.totals = _summed(self.state.totals, counts)
         self.state.step = step
-        metrics = {"step": step, **logged, **reports[-1].statistics.metrics(), **_norms(reports[-1])}
+        metrics = {"step": step, **logged, **report.metrics()}
+        metrics |= {f"effect/{name}": count for name, count in effects.items()}
         metrics |= {f"total/{name}": count for name, count in self.state.totals.items()}
         timing = {"step": step, "seconds/sampling": sampled - began, "seconds/update": updated - sampled}
         return metrics, timing
 
-    def _rollouts(self, step: int) -> list[Group]:
-        """The groups of a step, the same list on every process.
+    def _rollouts(self, step: int) -> tuple[list[Group], list[Group]]:
+        """The groups of a step that are trained on, and all that were generated; the same on every process.
 
         Raises:
-            TrainingError: there are none.
+            TrainingError: none were generated.
         """
-        rollout, accelerator = self.config.rollout, self.accelerator
-        tasks = tasks_at(self.tasks, self.config.run.seed, self.state.cursor, rollout.num_prompts)
-        self.state.cursor += len(tasks)
-        asked = self.method.plan(tasks, rollout.group_size, self.method_state)
+        kept: list[Group] = []
+        generated: list[Group] = []
         used: Counter[str] = Counter()
+        wanted = 0
+        for number in range(self.method.rounds):
+            tasks = tasks_at(
+                self.tasks, self.config.run.seed, self.state.cursor, self.config.rollout.num_prompts
+            )
+            self.state.cursor += len(tasks)
+            asked = self.method.plan(tasks, self.config.rollout.group_size, self.method_state)
+            if number == 0:
+                wanted = len(asked)
+            found = self._sampled(asked, step, used)
+            generated += found
+            kept += self.method.filter(found, self.method_state)
+            if len(kept) >= wanted:
+                break
+        if not any(group.size for group in generated):
+            raise TrainingError(
+                f"step {step} has no rollouts: the method {self.config.method} asked for none"
+            )
+        return kept[:wanted], generated
+
+    def _sampled(self, asked: Sequence[tuple[Task, int]], step: int, used: Counter[str]) -> list[Group]:
+        """A group for every task that is asked; the processes share the work."""
+        rollout, accelerator = self.config.rollout, self.accelerator
         seeds = []
         for task, size in asked:
             # A task that is asked twice in a step goes on where its seeds stopped.
@@ -205,12 +248,7 @@ class Trainer:
             groups_per_batch=rollout.groups_per_batch,
         )
         everyone = gather_object(list(zip(own, found, strict=True)))
-        groups = [group for _, group in sorted(everyone, key=lambda entry: entry[0])]
-        if not any(group.size for group in groups):
-            raise TrainingError(
-                f"step {step} has no rollouts: the method {self.config.method} asked for none"
-            )
-        return groups
+        return [group for _, group in sorted(everyone, key=lambda entry: entry[0])]
 
     def _note_success(self, groups: Sequence[Group], step: int) -> None:
         """Remember that something was right; give up where nothing was for long.
@@ -227,31 +265,19 @@ class Trainer:
                 "model that solves some tasks, or try longer with --set update.all_wrong_patience=0"
             )
 
-    def _updates(self, groups: Sequence[Group], step: int) -> tuple[list[UpdateReport], dict[str, Any]]:
-        """The optimizer steps on one batch, and what the method logs of the last one."""
-        rows = self.method.credit(groups, self.method_state)
-        iterations = self.config.update.num_iterations
-        later = rows
-        if self.method.needs_statistics or iterations > 1:
-            logp, entropy = self.updater.scores(rows)
-            if self.method.needs_statistics:
-                rows = self.method.reweigh(rows, logp, entropy, self.method_state)
-            # In the first update the policy is the one that sampled, and its ratios are exactly 1.
-            later = with_old(rows, logp)
-        reports = []
-        for iteration in range(iterations):
-            extra = self.method.extra_rows(groups, self.method_state)
-            report = self.updater.step(
-                later if iteration else rows,
-                extra,
-                (step - 1) * iterations + iteration + 1,
-                lambda gradients: self.method.extra_gradient(gradients, self.method_state),
+    def _check_reference(self, reference: Policy) -> None:
+        """The reference is the model that the run began with, also after a resume.
+
+        Raises:
+            UsageError: it has other weights by now.
+        """
+        found = reference.origin
+        if self.state.reference is not None and self.state.reference != found:
+            raise UsageError(
+                f"the reference, {reference.name}, is no longer the model that this run began with: "
+                f"{self.state.reference} then, {found} now"
             )
-            reports.append(report)
-        return reports, {
-            **batch_metrics(groups, rows),
-            **self.method.metrics(groups, extra, self.method_state),
-        }
+        self.state.reference = found
 
     def _evaluate(self) -> None:
         """Measure the policy where that is due; a requested stop cuts it short, and a resume completes it."""
@@ -306,6 +332,8 @@ class Trainer:
                 steps=self.config.steps,
                 step=self.state.step,
                 totals=self.state.totals,
+                effects=self.state.effects,
+                inert=self.inert,
                 last_checkpoint=None if last is None else str(last.relative_to(self.folder.path)),
                 best_on_dev=best_on_dev(self.folder),
                 headline=self.method.headline(self.folder.steps()),
@@ -317,12 +345,6 @@ class Trainer:
             _log.warning("summary.json could not be written: %s", problem)
 
 
-def _norms(report: UpdateReport) -> dict[str, float | None]:
-    """What is logged of an update's gradients."""
-    return {
-        "learning_rate": report.learning_rate,
-        "grad_norm": report.grad_norm,
-        "grad_norm/fresh": report.fresh_grad_norm,
-        "grad_norm/extra": report.extra_grad_norm,
-        "grad_cosine": report.cosine,
-    }
+def _summed(totals: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int]:
+    """Totals with what a step adds."""
+    return {name: totals.get(name, 0) + count for name, count in counts.items()}

@@ -23,6 +23,7 @@ from modebench.training.batch import Floats, Row
 from modebench.training.config import OptimizerConfig, TrainConfig
 from modebench.training.likelihood import Scorer, row_logprobs
 from modebench.training.loss import Statistics, backward
+from modebench.training.surrogates import Surrogate
 
 Gradients = list[torch.Tensor]
 """One tensor a parameter, in the order of the parameters."""
@@ -79,7 +80,8 @@ class Updater:
         optimizer: over the model's parameters.
         accelerator: knows the processes.
         config: of the run.
-        epsilon, epsilon_high: clip range of the method.
+        surrogate: of the method.
+        reference: of the policy that the method's divergences are measured from; None without any.
     """
 
     def __init__(
@@ -88,11 +90,11 @@ class Updater:
         optimizer: torch.optim.Optimizer,
         accelerator: Accelerator,
         config: TrainConfig,
-        epsilon: float,
-        epsilon_high: float,
+        surrogate: Surrogate,
+        reference: Scorer | None = None,
     ) -> None:
         self.scorer, self.optimizer, self.accelerator, self.config = scorer, optimizer, accelerator, config
-        self.epsilon, self.epsilon_high = epsilon, epsilon_high
+        self.surrogate, self.reference = surrogate, reference
         self.parameters = [p for p in scorer.model.parameters() if p.requires_grad]
 
     def scores(self, rows: Sequence[Row]) -> tuple[list[Floats], list[Floats]]:
@@ -117,12 +119,15 @@ class Updater:
         for parameter in self.parameters:
             parameter.grad = None
         own = deal(rows, self.accelerator.process_index, self.accelerator.num_processes)
+        epsilon, epsilon_high = self.surrogate.clip_range
         statistics = backward(
             self.scorer,
             [rows[index] for index in own],
             temperature=self.config.rollout.temperature,
-            epsilon=self.epsilon,
-            epsilon_high=self.epsilon_high,
+            epsilon=epsilon,
+            epsilon_high=epsilon_high,
+            level=self.surrogate.importance_sampling_level,
+            reference=self.reference,
             micro_batch_tokens=self.config.update.micro_batch_tokens,
         )
         # Zeros, not None: AdamW would leave its moments alone where it should let them decay.
@@ -175,7 +180,7 @@ class Updater:
         if 0 < optimizer.max_grad_norm < norm:
             for gradient in total:
                 gradient.mul_(optimizer.max_grad_norm / norm)
-        updates = self.config.steps * self.config.update.num_iterations
+        updates = self.config.steps * self.config.update.per_step
         rate = learning_rate(optimizer, update, updates)
         for group in self.optimizer.param_groups:
             group["lr"] = rate

@@ -28,9 +28,7 @@ def train(
     method = build(name, {f"replay.{key}": value for key, value in options.items()}, max_completion_length=8)
     state, model = method.state(seed=1), causal_model("llama")
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    updater = Updater(
-        Scorer(model), optimizer, Accelerator(cpu=True), CONFIG, method.epsilon, method.epsilon_high
-    )
+    updater = Updater(Scorer(model), optimizer, Accelerator(cpu=True), CONFIG, method.surrogate)
     reports = []
     for number, groups in enumerate(batches, 1):
         method.observe(groups, state)

@@ -40,10 +40,13 @@ def test_options_are_read_as_their_type() -> None:
         "loss_agg_mode": "seq-mean-token-sum-norm",
         "epsilon": 0.0,
         "epsilon_high": None,
+        "clip": True,
+        "importance_sampling_level": "token",
     }
     assert options["advantage"]["kind"] == "group_std"
-    assert (built.epsilon, built.epsilon_high) == (0, 0)
-    assert build("grpo", {"surrogate.epsilon_high": 0.28}, max_completion_length=8).epsilon_high == 0.28
+    assert built.surrogate.clip_range == (0, 0)
+    wide = build("grpo", {"surrogate.epsilon_high": 0.28}, max_completion_length=8)
+    assert wide.surrogate.clip_range == (0.2, 0.28)
     # The table is as it was.
     assert METHODS["re_max"].options()["replay"]["capacity"] == 16
 
@@ -137,9 +140,10 @@ def test_the_hooks_of_a_method_without_them_are_identities() -> None:
     assert method.plan([TASK, TASK], 4, state) == [(TASK, 4), (TASK, 4)]
     assert not method.needs_statistics
     rows = method.credit([rewarded(0, 1)], state)
-    assert method.reweigh(rows, [], [], state) is rows
+    logp = [np.full(3, -1.0)] * 2
+    assert method.reweigh(rows, logp, logp, state) is rows
     assert method.extra_rows([rewarded(0, 1)], state) == []
-    assert method.metrics([rewarded(0, 1), rewarded(0, 0)], [], state) == {"mixed_groups": 0.5}
+    assert method.metrics([rewarded(0, 1), rewarded(0, 0)], [], state) == {}
     assert state.state_dict() == {}
 
 

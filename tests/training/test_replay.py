@@ -155,7 +155,6 @@ def test_the_ratio_to_a_lone_success(cap: int) -> None:
         logged = method.metrics([group], update(method, state, group), state)
         assert logged["replay/to_lone_success"] == pytest.approx(expected)
         assert (logged["replay/banks"], logged["replay/modes_per_bank"]) == (1, 3)
-        assert logged["mixed_groups"] == 1
 
 
 @pytest.mark.parametrize("aggregation", ["token-mean", "seq-mean-token-mean", "seq-mean-token-sum-norm"])
@@ -177,7 +176,6 @@ def test_metrics_without_a_bank() -> None:
     state, group = method.state(0), rewarded(0, 0)
     logged = method.metrics([group], update(method, state, group), state)
     assert logged == {
-        "mixed_groups": 0,
         "replay/banks": 0,
         "replay/modes_per_bank": None,
         "replay/to_lone_success": None,

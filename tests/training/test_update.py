@@ -21,6 +21,7 @@ from modebench.training.config import OptimizerConfig, TrainConfig
 from modebench.training.likelihood import Scorer
 from modebench.training.methods import build
 from modebench.training.metrics import batch_metrics
+from modebench.training.surrogates import Surrogate
 from modebench.training.update import Gradients, Updater, deal, learning_rate
 from tests.training.groups import Bigram, moded, rewarded
 
@@ -46,7 +47,7 @@ def updater(model: Bigram, process: tuple[int, int] = (0, 1), **optimizer: Any) 
             process_index=index, num_processes=count, reduce=lambda tensor, reduction: tensor
         )
     descent = torch.optim.SGD(model.parameters(), lr=1.0)
-    return Updater(Scorer(model), descent, accelerator, config, 0.2, 0.2)
+    return Updater(Scorer(model), descent, accelerator, config, Surrogate())
 
 
 def unchanged(gradients: Gradients) -> Gradients:
@@ -163,6 +164,7 @@ def test_metrics_of_a_batch_by_hand() -> None:
         "length": 3,
         "all_right": pytest.approx(1 / 3),
         "all_wrong": pytest.approx(1 / 3),
+        "mixed_groups": pytest.approx(1 / 3),
         "with_gradient": pytest.approx(1 / 3),
         "pcmd": pytest.approx((2 / 3 + 1) / 2),
         "pcmd_groups": 2,

@@ -1,0 +1,141 @@
+"""The updates of one step: a batch of rollouts cut into mini-batches, once or several times.
+
+Credit is given over the whole batch, and token weights are folded over the mini-batch (see
+`modebench.training.surrogates`). The old log-probabilities are those of the policy that sampled: taken once,
+before the first update, in which every ratio is therefore exactly 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from modebench.training.batch import Group, Row
+from modebench.training.config import TrainConfig
+from modebench.training.loss import Statistics
+from modebench.training.method import Method, MethodState
+from modebench.training.update import Updater, UpdateReport, with_old
+
+
+@dataclass
+class StepReport:
+    """What the updates of one step did.
+
+    Attributes:
+        rows: of the whole batch.
+        updates: a report each.
+        extra: rows of the further terms of the last update.
+        updated: the groups of the last update.
+        scored: responses that were scored without a gradient: by the policy for old log-probabilities and
+            statistics, and by the reference.
+    """
+
+    rows: list[Row]
+    updates: list[UpdateReport] = field(default_factory=list)
+    extra: list[Row] = field(default_factory=list)
+    updated: list[Group] = field(default_factory=list)
+    scored: int = 0
+
+    def metrics(self) -> dict[str, Any]:
+        """Means over the updates; of gradients and rates None where there was no update."""
+        statistics = sum((report.statistics for report in self.updates), Statistics())
+        return {
+            **statistics.metrics(len(self.updates)),
+            "learning_rate": self.updates[-1].learning_rate if self.updates else None,
+            "grad_norm": _mean([report.grad_norm for report in self.updates]),
+            "grad_norm/fresh": _mean([report.fresh_grad_norm for report in self.updates]),
+            "grad_norm/extra": _mean([report.extra_grad_norm for report in self.updates]),
+            "grad_cosine": _mean([report.cosine for report in self.updates]),
+        }
+
+
+def mini_batches(rows: Sequence[Row], count: int, unit: str, seed: int, *place: int) -> list[list[int]]:
+    """Indices of the rows of each mini-batch, ascending; no mini-batch is empty.
+
+    Args:
+        rows: of the batch.
+        count: mini-batches; fewer where there are fewer units.
+        unit: ``group``, whose rows stay together, or ``rollout``.
+        seed: of the run.
+        place: step and pass; the cut depends on nothing else, so no checkpoint needs it.
+    """
+    if count == 1:
+        return [list(range(len(rows)))]
+    units: dict[int, list[int]] = {}
+    for index, row in enumerate(rows):
+        units.setdefault(row.group if unit == "group" else index, []).append(index)
+    members = list(units.values())
+    text = "|".join(map(str, (seed, "mini-batches", *place)))
+    random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")).shuffle(members)
+    bounds = [len(members) * part // count for part in range(count + 1)]
+    parts = [members[start:end] for start, end in pairwise(bounds)]
+    return [sorted(index for unit_rows in part for index in unit_rows) for part in parts if part]
+
+
+def run_updates(
+    method: Method,
+    state: MethodState,
+    updater: Updater,
+    groups: Sequence[Group],
+    config: TrainConfig,
+    step: int,
+) -> StepReport:
+    """Credit the groups of a step and make its updates.
+
+    Args:
+        method, state: the method and what it remembers.
+        updater: of the policy.
+        groups: that are trained on; without any there is no update.
+        config: of the run.
+        step: number of the step, from 1.
+
+    Raises:
+        TrainingError: a loss that is not finite.
+    """
+    report = StepReport(method.credit(groups, state) if groups else [])
+    rows, recipe = report.rows, config.update
+    cuts = [
+        part
+        for epoch in range(recipe.num_iterations if rows else 0)
+        for part in mini_batches(
+            rows, recipe.mini_batches, recipe.mini_batch_unit, config.run.seed, step, epoch
+        )
+    ]
+    if rows and (method.needs_statistics or len(cuts) > 1):
+        old_logp, old_entropy = updater.scores(rows)
+        report.scored += len(rows)
+    for number, part in enumerate(cuts):
+        batch = method.normalise([rows[index] for index in part], state)
+        if number > 0:
+            batch = with_old(batch, [old_logp[index] for index in part])
+        if method.needs_statistics:
+            if number == 0:
+                seen = [old_logp[index] for index in part], [old_entropy[index] for index in part]
+            else:
+                seen = updater.scores(batch)
+                report.scored += len(batch)
+            batch = method.reweigh(batch, *seen, state)
+        report.updated = [groups[place] for place in sorted({row.group for row in batch})]
+        report.extra = method.extra_rows(report.updated, state)
+        done = updater.step(
+            batch,
+            report.extra,
+            (step - 1) * recipe.per_step + number + 1,
+            lambda gradients: method.extra_gradient(gradients, state),
+        )
+        method.note(done.statistics, state)
+        report.scored += done.statistics.reference_rows
+        report.updates.append(done)
+    return report
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Mean of those that are defined."""
+    defined = [value for value in values if value is not None]
+    return float(np.mean(defined)) if defined else None
