@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from modebench.config import EvalConfig, Selection
     from modebench.errors import InputError, UsageError
     from modebench.evaluation import evaluate
+    from modebench.results import load_results
     from modebench.samples import load_run, load_runs, load_samples
     from modebench.sampling import load_engine
     from modebench.sampling.base import GenerationSettings
@@ -45,6 +46,7 @@ _HOMES = {
     "curves": "modebench.analysis.curves",
     "evaluate": "modebench.evaluation",
     "load_engine": "modebench.sampling",
+    "load_results": "modebench.results",
     "load_run": "modebench.samples",
     "load_runs": "modebench.samples",
     "load_samples": "modebench.samples",
@@ -74,6 +76,7 @@ __all__ = [
     "curves",
     "evaluate",
     "load_engine",
+    "load_results",
     "load_run",
     "load_runs",
     "load_samples",

@@ -221,6 +221,9 @@ def load_run(path: Source) -> Run | SampleFile:
 def load_runs(sources: Source | Iterable[Source]) -> Runs:
     """Run folders, folders of runs (searched to any depth) and files of judged samples, together.
 
+    Of a training run these are the evaluations; those on dev, which only name its best checkpoint, are found
+    where their own folder is given.
+
     Raises:
         UsageError: nothing at a path, or a folder without any run.
         InputError: a manifest that cannot be read.
@@ -235,10 +238,22 @@ def load_runs(sources: Source | Iterable[Source]) -> Runs:
 def _found(path: Path) -> list[Run | SampleFile]:
     if not path.is_dir() or (path / MANIFEST).is_file():
         return [load_run(path)]
-    folders = sorted(manifest.parent for manifest in path.rglob(MANIFEST))
+    inside = sorted(manifest.parent for manifest in path.rglob(MANIFEST))
+    folders = [folder for folder in inside if not _is_dev(folder, path)]
     if not folders:
         raise UsageError(f"{path} is not a run folder and holds none: there is no {MANIFEST} in it")
     return [Run(RunFolder.open(folder)) for folder in folders]
+
+
+def _is_dev(folder: Path, source: Path) -> bool:
+    """Whether a run is an evaluation on dev of a training run at or below `source`."""
+    dev = folder.parent
+    return dev.name == "dev" and dev != source and is_training_folder(dev.parent)
+
+
+def is_training_folder(path: Path) -> bool:
+    """Whether this is the folder of a training run (`modebench.training.folder`)."""
+    return (path / "config.yaml").is_file()
 
 
 def load_samples(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from modebench.analysis.bootstrap import bootstrap_intervals
-from modebench.analysis.intervals import Interval, effective_n, t_limits, wilson
+from modebench.analysis.intervals import Interval, clustered_error, effective_n, t_limits, wilson
 from modebench.analysis.metrics import Metric
 from modebench.analysis.pass_at_k import IntArray
 
@@ -64,7 +64,11 @@ class Cells:
         self.sampling_variance = groups["pcmd_variance"].mean().to_numpy(dtype=np.float64)
 
     def intervals(self, metrics: Sequence[Metric], how: IntervalSettings) -> dict[str, list[Interval]]:
-        """Intervals of the metrics in every cell, by name; from the bootstrap when there are draws."""
+        """Intervals of the metrics in every cell, by name: from the bootstrap when there are draws, else
+        t over units where there are some, else the metric's own closed form over prompts."""
+        if not how.draws and how.units is not None:
+            cells = [self._over_units(metrics, rows, how.units[rows], how.level) for rows in self.rows]
+            return {metric.name: [cell[i] for cell in cells] for i, metric in enumerate(metrics)}
         if not how.draws:
             return {metric.name: self._closed_form(metric, how.level) for metric in metrics}
         values = self.prompts[[metric.name for metric in metrics]].to_numpy(dtype=np.float64)
@@ -80,6 +84,21 @@ class Cells:
             for rows in self.rows
         ]
         return {metric.name: [cell[i] for cell in cells] for i, metric in enumerate(metrics)}
+
+    def _over_units(
+        self, metrics: Sequence[Metric], rows: IntArray, units: IntArray, level: float
+    ) -> list[Interval]:
+        """Intervals of one cell whose units, not its prompts, are the observations."""
+        values = self.prompts.iloc[rows][[metric.name for metric in metrics]].to_numpy(dtype=np.float64)
+        mean, error, count = clustered_error(values, units)
+        least = [metric.lower for metric in metrics]
+        most = [1.0 if metric.kind == "rate" else metric.upper for metric in metrics]
+        low, high = t_limits(mean, error, count, level, least, most)
+        n = (~np.isnan(values)).sum(axis=0)
+        return [
+            Interval(float(v), float(down), float(up), int(size))
+            for v, down, up, size in zip(mean, low, high, n, strict=True)
+        ]
 
     def _closed_form(self, metric: Metric, level: float) -> list[Interval]:
         n = self.n[metric.name].to_numpy(dtype=np.int64)

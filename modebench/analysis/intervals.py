@@ -211,16 +211,22 @@ def clustered_limits(values: FloatArray, label: IntArray, level: float, width: F
     >>> [round(float(x[0]), 4) for x in limits]  # 0.4 -+ 4.3027 * 0.2 / sqrt(3)
     [-0.0968, 0.8968]
     """
-    sums, counts = sums_by_label(values, label)
-    total, groups = counts.sum(axis=0), (counts > 0).sum(axis=0)
-    mean = np.divide(sums.sum(axis=0), total, out=np.full(len(total), np.nan), where=total > 0)
-    spread = ((sums - counts * np.where(total > 0, mean, 0.0)) ** 2).sum(axis=0)
-    error = np.sqrt(groups / np.maximum(groups - 1, 1) * spread) / np.maximum(total, 1)
+    mean, error, groups = clustered_error(values, label)
     low, high = t_limits(mean, error, groups, level, -width, width)
     flat = (groups >= 2) & (error <= 1e-12) & np.isfinite(width)
     reach = np.where(flat, width, 0.0) * wilson(0.0, np.maximum(groups, 1), level).high
     low = np.where(flat, np.maximum(mean - reach, -width), low)
     return Limits(low, np.where(flat, np.minimum(mean + reach, width), high))
+
+
+def clustered_error(values: FloatArray, label: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Mean of the defined rows of each column, its cluster-robust error (see `clustered_limits`), and the
+    number of labels with a defined row: [M] each."""
+    sums, counts = sums_by_label(values, label)
+    total, groups = counts.sum(axis=0), (counts > 0).sum(axis=0)
+    mean = np.divide(sums.sum(axis=0), total, out=np.full(len(total), np.nan), where=total > 0)
+    spread = ((sums - counts * np.where(total > 0, mean, 0.0)) ** 2).sum(axis=0)
+    return mean, np.sqrt(groups / np.maximum(groups - 1, 1) * spread) / np.maximum(total, 1), groups
 
 
 def sums_by_label(values: FloatArray, label: IntArray) -> tuple[FloatArray, FloatArray]:

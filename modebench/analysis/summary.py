@@ -32,6 +32,7 @@ from modebench.analysis.streams import Streams, find_streams, repeated_seeds, wi
 __all__ = ["SCHEMA", "prompt_table", "summarize", "summary_document"]
 
 SCHEMA = "modebench-summary-v1"
+CLOSED_FORM = "wilson-effective-n, t over prompts"
 COUNTS = ("correct", "incorrect", "malformed", "error", "truncated")
 # Columns over which cells may be averaged; any other tells measured things apart.
 TASK_COLUMNS = ("domain", "level", "split")
@@ -56,7 +57,8 @@ def summary_document(
 ) -> dict[str, Any]:
     """The numbers of a run as one JSON-ready mapping (no NaN, no numpy types).
 
-    A cell holds its keys, ``split``, ``prompts`` (with a graded sample; the others are counted in
+    A cell holds its keys, with an upper level ``units`` (how many values of it), ``split``, ``prompts`` (with
+    a graded sample, in every unit for itself; the others are counted in
     ``prompts_without_samples``), ``samples_per_prompt`` (the most that a prompt has, errors included),
     ``graded_per_prompt`` (``min`` and ``max`` of K), ``counts`` by status (``truncated`` overlaps the
     others), and the metrics.
@@ -90,8 +92,10 @@ def summary_document(
         group_size: group size of the published per-group forms.
         bootstrap: number of bootstrap draws over prompts that replace the closed-form intervals; 0 for none.
         seed: seed of the bootstrap.
-        upper_level: column whose values the bootstrap resamples first, ``seed`` for runs of several seeds in
-            one cell; prompts come second (`modebench.analysis.bootstrap.bootstrap_intervals`).
+        upper_level: column whose values are the observations, ``seed`` for runs of several seeds in one cell:
+            closed-form intervals are t over them (`modebench.analysis.intervals.clustered_limits`), and the
+            bootstrap resamples them first and prompts second
+            (`modebench.analysis.bootstrap.bootstrap_intervals`).
         reading: verifier reading that the verdicts come from, to be shown with the numbers.
         profile: prompt profile of the run, likewise.
         chance: what chance does on each prompt, see `modebench.analysis.chance.aligned` for the columns; or
@@ -104,13 +108,12 @@ def summary_document(
         warnings}``.
 
     Raises:
-        ValueError: as `read_long_table`; a bad k; a level outside (0, 1); an upper level without
-            bootstrap draws.
+        ValueError: as `read_long_table`; a bad k; a level outside (0, 1); an upper level that is a column of
+            `by`.
     """
     keys = columns_of(by)
-    if upper_level is not None and (not bootstrap or upper_level in keys):
-        problem = "is a column of `by`" if upper_level in keys else "needs bootstrap draws"
-        raise ValueError(f"upper level {upper_level!r} {problem}")
+    if upper_level is not None and upper_level in keys:
+        raise ValueError(f"upper level {upper_level!r} is a column of `by`")
     table = read_long_table(samples, keys if upper_level is None else [*keys, upper_level])
     prompts = prompt_statistics(table, ks, group_size)
     asked = checked_ks(ks, int(prompts["graded"].max()) if len(prompts) else 0)
@@ -120,6 +123,9 @@ def summary_document(
     found = grouped.intervals(metrics, how)
     means = [(m, found[m.name]) for m in metrics]
     cells = _entries(grouped, keys, means, min_eligible)
+    if how.units is not None:
+        for cell, within in zip(cells, grouped.rows, strict=True):
+            cell["units"] = len(np.unique(how.units[within]))
     beside = _ChanceRows(grouped, table.prompts, keys, chance_metrics(metrics), chance)
     for cell, rows in zip(cells, beside.entries(how), strict=True):
         cell["chance"] = rows
@@ -175,7 +181,7 @@ def _streams(table: LongTable, streams: Streams) -> dict[str, Any]:
 
 def _method(draws: int, upper_level: str | None) -> str:
     if not draws:
-        return "wilson-effective-n, t over prompts"
+        return CLOSED_FORM if upper_level is None else f"t over {upper_level}s"
     return "bootstrap over prompts" if upper_level is None else f"bootstrap over {upper_level}, then prompts"
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from modebench.analysis.grid import DASH, INDENT, LAYOUTS, Grid, render_grid
 from modebench.analysis.metrics import ELIGIBLE_ONLY
-from modebench.analysis.summary import summary_document, tidy
+from modebench.analysis.summary import CLOSED_FORM, summary_document, tidy
 
 FORMATS = (*LAYOUTS, "csv", "json")
 _SIZE = "prompts×samples"
@@ -23,16 +23,23 @@ _TITLES = {
     "truncated_rate": "truncated",
     "error_rate": "error",
     "duplicate_rate": "duplicates",
+    "chance.shuffled.accuracy": "shuffled accuracy",
+    "chance.uniform.accuracy": "uniform",
+    "chance.best_constant.accuracy": "constant",
+    "units": "seeds",
 }
 _PERCENT = ("malformed_rate", "truncated_rate", "error_rate", "duplicate_rate")
 _WITH_LIMITS = ("accuracy", "pcmd")
+COLLAPSE_LIMITS = ("accuracy", "pass@8", "pcmd", "effective_modes", "chance.shuffled.accuracy")
+COLLAPSE_COLUMNS = (*COLLAPSE_LIMITS, "chance.uniform.accuracy", "chance.best_constant.accuracy")
+"""The metrics of a collapse table, and those that are printed with their intervals."""
 CHANCE_TITLES = {
     "shuffled": "own answers shuffled",
     "uniform": "uniform answers",
     "best_constant": "best constant answer",
 }
 # Keys of a cell that say how much was measured, not which cell it is.
-_HEAD = ("split", "prompts", "prompts_without_samples", "samples_per_prompt")
+_HEAD = ("split", "prompts", "prompts_without_samples", "samples_per_prompt", "units")
 
 
 def format_table(
@@ -46,7 +53,8 @@ def format_table(
         columns: what to print: keys of a cell, ``prompts×samples``, or names of metrics, in this order.
             By default the cell's keys, size, accuracy, pass@8 and modes@8 (the largest k at hand where no
             cell reaches 8), PCMD with its eligible prompts, effective modes, coverage, and the rates of
-            malformed, truncated, failed and repeated samples.
+            malformed, truncated, failed and repeated samples. ``chance.shuffled.accuracy`` and the like are
+            metrics of the chance rows.
         chance: with the chance rows that are defined.
 
     Returns:
@@ -64,6 +72,7 @@ def render(
     format: str = "text",
     columns: Sequence[str] | None = None,
     chance: bool = True,
+    limits: Sequence[str] = _WITH_LIMITS,
 ) -> str:
     """A summary in one of the formats `FORMATS`.
 
@@ -74,6 +83,7 @@ def render(
             document itself).
         columns: as in `format_table`; ignored by csv and json, which are complete.
         chance: likewise.
+        limits: names of the metrics that are printed with their intervals.
 
     Raises:
         ValueError: another format, or an unknown column.
@@ -81,7 +91,7 @@ def render(
     document = _document(doc)
     if format in LAYOUTS:
         shown = {**document, "warnings": ()} if format == "html" else document
-        return render_grid(_grid(shown, columns, chance), format)
+        return render_grid(_grid(shown, columns, chance, limits), format)
     if format == "csv":
         return str(tidy(document["cells"], document.get("min_eligible", 30)).to_csv(index=False))
     if format == "json":
@@ -112,17 +122,22 @@ def _cells_of(table: pd.DataFrame) -> list[dict[str, Any]]:
     return list(cells.values())
 
 
-def _grid(document: Mapping[str, Any], columns: Sequence[str] | None, chance: bool) -> Grid:
+def _grid(
+    document: Mapping[str, Any],
+    columns: Sequence[str] | None,
+    chance: bool,
+    limits: Sequence[str] = _WITH_LIMITS,
+) -> Grid:
     cells = document["cells"]
     chosen = list(columns) if columns is not None else _default_columns(cells)
-    known = {_SIZE}.union(*cells) if cells else set(chosen)
+    known = {_SIZE}.union(*cells, *map(_chance_names, cells)) if cells else set(chosen)
     unknown = [c for c in chosen if c not in known]
     if unknown:
         raise ValueError(f"no cell has {unknown}; it has {sorted(known)}")
-    left = [bool(cells) and not isinstance(cells[0].get(c), Mapping) and c != _SIZE for c in chosen]
+    left = [bool(cells) and not isinstance(_value(cells[0], c), Mapping) and c != _SIZE for c in chosen]
     rows, beside = [], False
     for cell in cells:
-        rows.append([_text(cell, column) for column in chosen])
+        rows.append([_text(cell, column, limits) for column in chosen])
         if "distinct_streams" in cell and left and left[0]:
             rows.append(_streams_row(cell["distinct_streams"], document["streams"], chosen))
         if chance and left and left[0]:
@@ -131,9 +146,9 @@ def _grid(document: Mapping[str, Any], columns: Sequence[str] | None, chance: bo
             beside = beside or bool(below)
     overall = None
     if len(cells) > 1 and document.get("overall"):
-        overall = [_text(document["overall"], c) for c in chosen]
+        overall = [_text(document["overall"], c, limits) for c in chosen]
         overall[0] = overall[0] or "mean of cells"
-    notes = _notes(document, chosen, beside)
+    notes = _notes(document, chosen, beside, limits)
     return Grid([_title(c) for c in chosen], rows, overall, notes, left)
 
 
@@ -186,19 +201,39 @@ def _title(column: str) -> str:
     return _TITLES.get(column, column.replace("_", " "))
 
 
-def _text(cell: Mapping[str, Any], column: str) -> str:
+def _value(cell: Mapping[str, Any], column: str) -> Any:
+    """What a cell has of a column, None where nothing."""
+    if not column.startswith("chance."):
+        return cell.get(column)
+    _, row, metric = column.split(".", 2)
+    return cell.get("chance", {}).get(row, {}).get(metric)
+
+
+def _bound(cell: Mapping[str, Any], column: str) -> str:
+    """The sign of a number that a better constant answer may exceed."""
+    row = cell["chance"]["best_constant"] if column.startswith("chance.best_constant.") else {}
+    return "≥" if row.get("bound") == "lower" else ""
+
+
+def _chance_names(cell: Mapping[str, Any]) -> set[str]:
+    rows = cell.get("chance", {}).items()
+    return {f"chance.{row}.{name}" for row, metrics in rows for name in metrics}
+
+
+def _text(cell: Mapping[str, Any], column: str, limits: Sequence[str] = _WITH_LIMITS) -> str:
     if column == _SIZE:
         if "prompts" not in cell:
             return f"{cell['cells']} cells" if "cells" in cell else ""
         return f"{cell['prompts']}×{cell['samples_per_prompt']}"
-    entry = cell.get(column)
+    entry = _value(cell, column)
     if not isinstance(entry, Mapping):
         return "" if entry is None else str(entry)
     text = DASH
     if entry.get("value") is not None:
-        text = _formatted(column, entry["value"])
-        if column in _WITH_LIMITS and entry["low"] is not None:
-            text += f" [{_formatted(column, entry['low'])}, {_formatted(column, entry['high'])}]"
+        text = _bound(cell, column) + _formatted(column, entry["value"])
+        if column in limits and entry["low"] is not None:
+            high = "∞" if entry["high"] is None else _formatted(column, entry["high"])
+            text += f" [{_formatted(column, entry['low'])}, {high}]"
         if column in ELIGIBLE_ONLY and not cell.get("pcmd", entry).get("reportable", True):
             text += "*"
     if column == "pcmd" and "cells" not in cell:
@@ -219,22 +254,30 @@ def _chance_text(metrics: Mapping[str, Any], column: str, lower: bool) -> str:
     return sign + _formatted(column, metrics[column]["value"])
 
 
-def _notes(document: Mapping[str, Any], chosen: Sequence[str], chance: bool) -> list[str]:
+def _notes(
+    document: Mapping[str, Any], chosen: Sequence[str], chance: bool, limits: Sequence[str]
+) -> list[str]:
     """What the numbers rest on, what the signs mean, then the warnings."""
     rests = [
         f"{name}: {document[name]}" for name in ("reading", "profile", "constrained") if document.get(name)
     ]
     level = document.get("interval")
-    if level is not None and set(chosen) & set(_WITH_LIMITS):
-        closed = "Wilson on the effective sample size for rates, t over prompts for PCMD"
-        method = document.get("interval_method", "")
-        rests.append(f"{100 * level:g}% intervals: {method if method.startswith('bootstrap') else closed}")
+    if level is not None and set(chosen) & set(limits):
+        method = document.get("interval_method", CLOSED_FORM)
+        if method == CLOSED_FORM:
+            method = "Wilson on the effective sample size for rates, t over prompts for PCMD"
+        rests.append(f"{100 * level:g}% intervals: {method}")
     signs = [f"{DASH}: undefined"]
     if "certified_coverage" in chosen:
         signs.append("coverage: found share of the modes that exist")
     if set(chosen) & set(ELIGIBLE_ONLY):
         signs.append("(n): eligible prompts, those with two correct samples, on which PCMD rests")
         signs.append(f"*: fewer than {document.get('min_eligible', 30)} of them, not reportable")
+    if "chance.shuffled.accuracy" in chosen:
+        signs.append(
+            "beside accuracy, what can be had without reading the task: the same answers judged on other "
+            "prompts, uniform answers, the best constant answer"
+        )
     if chance:
         signs.append("indented: what can be had without reading the task")
     lines = ["; ".join(part) for part in (rests, signs) if part]

@@ -10,6 +10,7 @@ from modebench.analysis.compare import comparison_document
 from modebench.analysis.comparison_table import FORMATS, render_comparison
 from modebench.cli import options as shared
 from modebench.errors import UsageError
+from modebench.results import load_results
 from modebench.samples import load_runs
 from modebench.verifiers import Reading
 from modebench.verifiers.registry import READINGS
@@ -27,6 +28,7 @@ from modebench.verifiers.registry import READINGS
     help="A metric to show and test; may be given again  [default: accuracy, pass@8, modes@8, "
     "distinct_pair_rate, pcmd]",
 )  # fmt: skip
+@click.option("--last", is_flag=True, help="Of training runs the evaluation at their last step.")
 @click.option("--format", "layout", type=click.Choice((*FORMATS, "table")), default="text", show_default=True)
 @click.option("--bootstrap", type=int, default=0, show_default=True, help="Draws in place of t intervals.")
 @click.option(
@@ -48,6 +50,7 @@ def command(
     b: Path,
     by: tuple[str, ...],
     starred: tuple[str, ...],
+    last: bool,
     layout: str,
     bootstrap: int,
     permutations: int,
@@ -59,12 +62,15 @@ def command(
     """Compare B with A: the same prompts, B − A.
 
     Each side is a run folder, a folder of runs that differ in their seed (paired by seed), or a JSON Lines
-    file of judged samples.
+    file of judged samples; with --last a training folder, or a folder of them, such as an arm of a sweep.
     """
+    (side_a, left_a), (side_b, left_b) = (
+        load_results(side, base=False) if last else (load_runs(side), []) for side in (a, b)
+    )
     try:
         document = comparison_document(
-            load_runs(a),
-            load_runs(b),
+            side_a,
+            side_b,
             by,
             reading=reading,
             allow=allow,
@@ -76,5 +82,6 @@ def command(
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
+    document["warnings"] += [*left_a, *left_b]
     click.echo(render_comparison(document, "text" if layout == "table" else layout))
     return 0

@@ -32,10 +32,10 @@ def default_of(config: type, name: str) -> Any:
     return value
 
 
-def names(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Callback: a comma-separated list of names."""
-    if isinstance(value, tuple):
-        return value
+def names(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Callback: a comma-separated list of names, none where the option has neither value nor default."""
+    if value is None or isinstance(value, tuple):
+        return value or ()
     found = tuple(name.strip() for name in value.split(",") if name.strip())
     if not found:
         raise click.BadParameter("names nothing", ctx, param)

@@ -113,11 +113,29 @@ def test_a_summary_over_seeds(make_samples):
     assert [cell["accuracy"][k] for k in ("value", "low", "high", "n")] == pytest.approx(list(want))
 
 
-def test_an_upper_level_needs_draws(make_samples):
+def test_an_upper_level_must_tell_rows_apart(make_samples):
     samples = seeds(make_samples, ["AB"], ["A."])
-    with pytest.raises(ValueError, match="'seed' needs bootstrap draws"):
-        summary_document(samples, upper_level="seed")
     with pytest.raises(ValueError, match="column of `by`"):
         summary_document(samples, by="seed", bootstrap=9, upper_level="seed")
     with pytest.raises(ValueError, match="lacks the columns"):
         summary_document(samples, bootstrap=9, upper_level="arm")
+
+
+def test_a_summary_over_seeds_without_draws_is_t_over_their_means(make_samples):
+    samples = seeds(make_samples, ["AB..", "AAAA"], ["A...", "AAA."], ["ABC.", "AAAA"])
+    document = summary_document(samples, upper_level="seed")
+    assert document["interval_method"] == "t over seeds"
+    [cell] = document["cells"]
+    assert cell["units"] == 3
+    means = [0.75, 0.5, 0.875]
+    want = stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    got = cell["accuracy"]
+    assert got["value"] == pytest.approx(np.mean(means))
+    assert (got["low"], got["high"]) == pytest.approx((want.low, min(want.high, 1)))
+    # PCMD: 1 and 0; 0; 1 and 0. The mean of the defined prompts is 2/5; with S - N mean = .2, -.4, .2 the
+    # error is sqrt(3/2 * .24) / 5 = .12.
+    pcmd = cell["pcmd"]
+    assert pcmd["value"] == pytest.approx(0.4)
+    assert pcmd["low"] == pytest.approx(max(0.4 - stats.t.ppf(0.975, 2) * 0.12, 0))
+    assert pcmd["high"] == pytest.approx(0.4 + stats.t.ppf(0.975, 2) * 0.12)
+    assert "units" not in summary_document(samples[samples["seed"] == 0])["cells"][0]

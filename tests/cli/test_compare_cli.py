@@ -98,8 +98,10 @@ def test_wrong_uses(modebench: Command, sides: Path) -> None:
         (("compare", "A/s1", "B/s1", "--metric", "beauty"), "no metric is called 'beauty'"),
         (("compare", "A/s1", "B/s1", "--by", "mood"), "lacks the columns ['mood']"),
         (("compare", "A/s1", "B/s1", "--allow-mismatch", "mood"), "no setting is called 'mood'"),
-        (("summarize", "A"), "tells the runs apart"),
-        (("summarize", "A", "--upper-level", "seed"), "needs bootstrap draws"),
+        (("summarize", "A", "--upper-level", "step"), "tells the runs apart"),
+        (("summarize", "A", "--by", "seed", "--upper-level", "seed"), "is a column of `by`"),
+        (("summarize", "A", "--collapse"), "is not an evaluation of a training run"),
+        (("compare", "A", "B", "--last"), "is not an evaluation of a training run"),
         (("summarize", "A/s1", "--bootstrap", 9, "--upper-level", "mood"), "lacks the columns ['mood']"),
         (("power", "--delta", 0.1), "a pilot is needed"),
         (("power", "--delta", 0, "--pilot", "A/s1"), "other than 0"),
@@ -129,6 +131,7 @@ def test_summarize_takes_folders_and_an_upper_level(modebench: Command, sides: P
     by = "seed,step,arm,domain,level"
     rows = csv.DictReader(io.StringIO(modebench("summarize", "A", "--by", by, "--format", "csv").stdout))
     assert {row["seed"] for row in rows} == {"1", "2", "3"}
+    assert "95% intervals: t over seeds" in modebench("summarize", "A", "--by", "domain").stdout
     done = modebench("summarize", "A", "--bootstrap", 50, "--upper-level", "seed", "--format", "table")
     assert done.returncode == 0, done.stderr
     assert "36×4" in done.stdout
