@@ -54,7 +54,7 @@ def evaluations(config: TrainConfig, step: int) -> dict[str, EvalConfig]:
             ),
             seed=config.run.seed,
             profile=config.rollout.profile,
-            arm=config.method,
+            arm=config.run.arm or config.method,
             step=step,
         )
 

@@ -88,6 +88,8 @@ def _collect(
     line = node.start_mark.line + 1
     if node.tag != "tag:yaml.org,2002:map":
         raise InputError(path, line, prefix.rstrip(".") or "record", "must be a mapping of settings")
+    if prefix and not node.value:  # kept as a value, so that it does not pass unseen
+        found[prefix.removesuffix(".")] = Setting({}, f"{origin}, line {line}", path, line)
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         name = prefix + str(loader.construct_object(key_node, deep=True))

@@ -100,6 +100,7 @@ def test_refused_settings(text: str, words: str) -> None:
         ("steps: 3\nsteps: 4\n", 2, "steps: stands in line 1 already"),
         ("steps: [1\n", 2, "is not YAML"),
         ("- steps\n", 1, "must be a mapping"),
+        ("steps: 3\nrun: {}\n", 2, "run: is not a setting"),
         ("run: !!python/object:os.system {}\n", 1, "run: must be a mapping"),
         ("steps: !!python/name:os.system x\n", 1, "record: is not YAML"),
     ],
