@@ -47,7 +47,7 @@ TOLERANCE = 1e-12
 
 def surprisals(group: Group) -> Floats:
     """[G] minus the sampler's mean log-probability of a token, nats."""
-    return np.array([-float(np.mean(rollout.logp)) for rollout in group.rollouts])
+    return np.array([-sum(rollout.logp) / len(rollout.logp) for rollout in group.rollouts])
 
 
 def pushes(advantage_G: Floats, surprisal_G: Floats) -> Floats:
@@ -203,8 +203,8 @@ class GRPODropout(Part):
                 left_G = self._left(each.given_G, push_G, left_G)
             found["silent_groups"] += not np.any(each.advantage_G[left_G])
             found["no_positives"] += bool(np.any(each.given_G > 0)) and not np.any(each.given_G[left_G] > 0)
-            found["negative_sum"] += push_G[left_G].sum() < -TOLERANCE
-            found["kept"] += left_G.mean()
+            found["negative_sum"] += bool(push_G[left_G].sum() < -TOLERANCE)
+            found["kept"] += float(left_G.mean())
         shares = {name: value / len(live) if live else None for name, value in found.items()}
         return {
             "grpo_dropout/credited_groups": float(len(live)),

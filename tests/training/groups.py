@@ -16,11 +16,33 @@ TASK = Task("test/0", "countdown", 1, "train", "a problem", {})
 
 
 def rollout(
-    tokens: Sequence[int], reward: float, mode: str | None = None, finish_reason: str = "stop"
+    tokens: Sequence[int],
+    reward: float,
+    mode: str | None = None,
+    finish_reason: str = "stop",
+    *,
+    logp: float = -1.0,
+    text: str = "",
 ) -> Rollout:
-    """A response; its text and its sampler's log-probabilities are of no account here."""
+    """A response, every token of which was sampled at the same log-probability."""
     status = "correct" if reward else "incorrect"
-    return Rollout(tuple(tokens), (-1.0,) * len(tokens), "", finish_reason, 0, reward, status, mode)
+    return Rollout(tuple(tokens), (logp,) * len(tokens), text, finish_reason, 0, reward, status, mode)
+
+
+def surprising(
+    rewards: Sequence[float], surprisals: Sequence[float], lengths: Sequence[int] | None = None
+) -> Group:
+    """A group with these rewards and surprisals a token (nats), and responses of these lengths (1)."""
+    lengths = [1] * len(rewards) if lengths is None else lengths
+    members = zip(rewards, surprisals, lengths, strict=True)
+    return Group(
+        TASK,
+        (1, 2),
+        tuple(
+            rollout([3] * (length - 1) + [7], reward, "m" if reward else None, logp=-surprisal)
+            for reward, surprisal, length in members
+        ),
+    )
 
 
 def rewarded(*rewards: float, prompt: Sequence[int] = (1, 2), lengths: Sequence[int] | None = None) -> Group:
