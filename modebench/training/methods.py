@@ -13,6 +13,8 @@ from importlib.metadata import EntryPoint, entry_points
 from modebench.errors import UsageError
 from modebench.training.advantages import Advantage
 from modebench.training.combining import refusal
+from modebench.training.dapo import DynamicSampling, Overlong
+from modebench.training.divergence import Divergence, Entropy
 from modebench.training.dropout import GRPODropout
 from modebench.training.gapo import Gapo
 from modebench.training.group_class import GroupClass
@@ -24,6 +26,7 @@ from modebench.training.selection import MaskTruncated
 from modebench.training.semantic_maxent import SemanticMaxEnt
 from modebench.training.setpo import SetPO
 from modebench.training.surrogates import Surrogate
+from modebench.training.token_selection import ClipCov, KLCov, TopEntropy
 from modebench.training.ucpo import Ucpo
 
 ENTRY_POINTS = "modebench.methods"
@@ -31,10 +34,13 @@ PARTS: dict[str, type[Part]] = {
     part.name: part
     for part in (
         Replay, Rlep, GRPODropout, Gapo, SetPO, Ucpo, SemanticMaxEnt, MaskTruncated, GroupClass,
+        DynamicSampling, Overlong, ClipCov, KLCov, TopEntropy, Divergence, Entropy,
     )
 }  # fmt: skip
 
 _MEAN_CENTERED = "A_i = r_i - mean(r)"
+_STANDARDISED = "A_i = (r_i - mean(r)) / (std(r) + eps); token mean"
+_CLIP_HIGHER = Surrogate("token-mean", epsilon=0.2, epsilon_high=0.28)
 _MAXRL = "A_i = G r_i / K - 1 if K = sum(r) > 0, else 0"
 _REPLAY = "+ λ (G-1)/G² · mean over banks of mean over stored modes of -log p(exemplar) / length"
 
@@ -62,6 +68,77 @@ METHODS: dict[str, Method] = {
             f"{_MEAN_CENTERED}; token sums over a constant length",
             "Liu et al. 2025, arXiv:2503.20783",
             (Advantage(kind="mean_centered"),),
+        ),
+        Method(
+            "clip_higher",
+            "Clip-Higher",
+            f"{_STANDARDISED}; ratios up to 1 + epsilon_high",
+            "Yu et al. 2025, arXiv:2503.14476",
+            (Advantage(kind="group_std"),),
+            _CLIP_HIGHER,
+        ),
+        Method(
+            "dapo",
+            "DAPO",
+            "Clip-Higher on mixed groups only, generated until there are enough, and long responses paid less",
+            "Yu et al. 2025, arXiv:2503.14476",
+            (Overlong(), Advantage(kind="group_std"), DynamicSampling()),
+            _CLIP_HIGHER,
+        ),
+        Method(
+            "gspo",
+            "GSPO",
+            "GRPO with the ratio of the whole response, exp(mean of logp - logp_old)",
+            "Zheng et al. 2025, arXiv:2507.18071",
+            (Advantage(kind="group_std"),),
+            Surrogate("seq-mean-token-mean", 3e-4, 4e-4, importance_sampling_level="sequence"),
+        ),
+        Method(
+            "clip_cov",
+            "Clip-Cov",
+            f"{_STANDARDISED}; without some of the tokens of large covariance",
+            "Cui et al. 2025, arXiv:2505.22617; released code",
+            (Advantage(kind="group_std"), ClipCov()),
+            Surrogate("token-mean", 1.0, 1.0),
+        ),
+        Method(
+            "kl_cov",
+            "KL-Cov",
+            f"{_STANDARDISED}, unclipped; + |logp - logp_old| on the tokens of the largest covariance",
+            "Cui et al. 2025, arXiv:2505.22617; released code",
+            (Advantage(kind="group_std"), KLCov()),
+            Surrogate("token-mean", clip=False),
+        ),
+        Method(
+            "top_entropy",
+            "Top-entropy tokens (80/20)",
+            "Clip-Higher on the tokens of the highest entropy, averaged over them",
+            "Wang et al. 2025, arXiv:2506.01939; released code",
+            (Advantage(kind="group_std"), TopEntropy()),
+            _CLIP_HIGHER,
+        ),
+        Method(
+            "grpo_kl",
+            "GRPO with KL",
+            "GRPO + beta · mean of exp(d) - 1 - d, d = log q - log p, q the policy as the run began",
+            "Shao et al. 2024, arXiv:2402.03300, equation 4",
+            (Advantage(kind="group_std"), Divergence(kind="k3")),
+            Surrogate("seq-mean-token-mean"),
+        ),
+        Method(
+            "grpo_js",
+            "GRPO with JS",
+            "GRPO + beta · mean of the Jensen-Shannon divergence from the policy as the run began",
+            "a baseline of Mesh Learning, in its exact form",
+            (Advantage(kind="group_std"), Divergence(kind="exact_js", beta=0.01)),
+            Surrogate("seq-mean-token-mean"),
+        ),
+        Method(
+            "entropy_bonus",
+            "Entropy bonus",
+            "Dr. GRPO - coefficient · mean entropy of the policy at the tokens of its rollouts",
+            "Williams & Peng 1991, Connection Science 3:241-268",
+            (Advantage(kind="mean_centered"), Entropy()),
         ),
         Method(
             "maxrl",
@@ -203,7 +280,9 @@ def build(
         raise UsageError(f"{name}: {refused}")
     return replace(
         method,
-        parts=tuple(sorted(parts.values(), key=lambda part: part.stage)),
+        parts=tuple(
+            part.fitted(max_completion_length) for part in sorted(parts.values(), key=lambda part: part.stage)
+        ),
         surrogate=surrogate,
         max_completion_length=max_completion_length,
     )

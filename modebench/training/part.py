@@ -131,6 +131,10 @@ class Part:
         """What another part must provide, and why."""
         return {}
 
+    def fitted(self, max_completion_length: int) -> Part:
+        """This part in a run whose responses have at most so many tokens."""
+        return self
+
     def prepare(self, tasks: Sequence[Task], encode: Encode, state: Any) -> None:
         """Load what an update needs and no checkpoint holds; before the first step and after a resume.
 
