@@ -72,5 +72,5 @@ class Gapo(Part):
             raise UsageError(f"gapo needs the mode of every right answer; {group.task.id} has one without")
         counts = Counter(modes)
         paid_G = np.full(group.size, -1.0)
-        paid_G[right_G] = [1 - (counts[mode] / len(modes) - 1 / support) for mode in modes]
+        paid_G[right_G] = [1 - counts[mode] / len(modes) + 1 / support for mode in modes]
         return paid_G if self.scale == "paper" else (paid_G + 1) / 2

@@ -11,6 +11,7 @@ from modebench.tasks import Task
 from modebench.training.batch import Group, Rollout, Row
 from modebench.training.likelihood import Scorer
 from modebench.training.loss import backward
+from modebench.training.method import Method, MethodState
 
 TASK = Task("test/0", "countdown", 1, "train", "a problem", {})
 
@@ -64,6 +65,12 @@ def moded(*modes: str | None, prompt: Sequence[int] = (1, 2)) -> Group:
         rollout([3 + index % 4, 3, 7], float(mode is not None), mode) for index, mode in enumerate(modes)
     )
     return Group(TASK, tuple(prompt), tuple(rollouts))
+
+
+def worth(method: Method, group: Group, state: MethodState | None = None) -> list[float]:
+    """The advantages of a group's rollouts, those that joined included."""
+    rows = method.credit([group], method.state(0) if state is None else state)
+    return [float(row.advantage_T[0]) for row in rows if row.advantage_T is not None]
 
 
 class Bigram(torch.nn.Module):
