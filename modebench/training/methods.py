@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
         Method(
             "dapo",
             "DAPO",
-            "Clip-Higher on mixed groups only, generated until there are enough, and long responses paid less",
+            "Clip-Higher on mixed groups only, generated until there are enough; long responses paid less",
             "Yu et al. 2025, arXiv:2503.14476",
             (Overlong(), Advantage(kind="group_std"), DynamicSampling()),
             _CLIP_HIGHER,
