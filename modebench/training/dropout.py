@@ -106,6 +106,7 @@ class GRPODropout(Part):
 
     name: ClassVar[str] = "grpo_dropout"
     stage: ClassVar[Stage] = Stage.RECENTRE
+    needs_whole_groups: ClassVar[bool] = True
     headline: ClassVar[Mapping[str, str]] = {
         "grpo_dropout/silent_groups": "grpo_dropout/credited_groups",
         "grpo_dropout/kept": "grpo_dropout/credited_groups",
