@@ -26,7 +26,6 @@ Shape suffixes: _K tokens of a micro-batch, _C those of a chunk, _V vocabulary.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -113,8 +112,17 @@ def token_values(kind: str, scores: TokenScores, log_ratio_K: torch.Tensor) -> t
 
 
 def _js_as_released(logp_K: torch.Tensor, reference_K: torch.Tensor) -> torch.Tensor:
-    middle_K = logp_K.logaddexp(reference_K) - math.log(2)
-    return (logp_K + reference_K) / 2 - middle_K
+    difference_K = reference_K - logp_K
+    return difference_K / 2 - _middle(difference_K)
+
+
+def _middle(difference: torch.Tensor) -> torch.Tensor:
+    """log(m/p), m = (p + q)/2, from log(q/p): softplus(log(q/p)) - log 2, exactly 0 at 0."""
+    import torch
+
+    softplus = torch.nn.functional.softplus
+    middle: torch.Tensor = softplus(difference) - softplus(torch.zeros_like(difference[..., :1]))
+    return middle
 
 
 _SAMPLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
@@ -142,13 +150,5 @@ def exact_divergence(kind: str, logp_CV: torch.Tensor, reference_CV: torch.Tenso
     difference_CV = reference_CV - logp_CV
     if kind == "exact_kl":
         return -(logp_CV.exp() * difference_CV).sum(-1)
-    return (_to_middle(logp_CV, difference_CV) + _to_middle(reference_CV, -difference_CV)) / 2
-
-
-def _to_middle(logp_CV: torch.Tensor, difference_CV: torch.Tensor) -> torch.Tensor:
-    """[C] KL(p ‖ (p + q)/2) from log p and log q - log p: log(m/p) is softplus(log q - log p) - log 2."""
-    import torch
-
-    zero = torch.zeros((), dtype=logp_CV.dtype, device=logp_CV.device)
-    middle_CV = torch.nn.functional.softplus(difference_CV) - torch.nn.functional.softplus(zero)
-    return -(logp_CV.exp() * middle_CV).sum(-1)
+    halves_CV = logp_CV.exp() * _middle(difference_CV) + reference_CV.exp() * _middle(-difference_CV)
+    return -halves_CV.sum(-1) / 2
