@@ -74,7 +74,11 @@ def assignment(name: str, value: Any) -> str:
     """``name=value`` that ``--set`` reads back as the same value: as it stands, else as JSON."""
     plain = f"{name}={value}"
     read = from_assignments([plain])[name].value
-    return plain if read == value and type(read) is type(value) else f"{name}={json.dumps(value)}"
+    return (
+        plain
+        if read == value and type(read) is type(value)
+        else f"{name}={json.dumps(value, ensure_ascii=False)}"
+    )
 
 
 def plan_sweep(file: SweepFile) -> list[SweepRun]:
