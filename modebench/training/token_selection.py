@@ -170,7 +170,7 @@ class TopEntropy(Part):
     def reweigh(self, rows: list[Row], seen: Sequence[Seen], state: Any) -> list[Row]:
         weight_K = np.concatenate([row.weight_T for row in rows])
         counts_K = weight_K != 0
-        # The product is not rounded up for what its floating point adds: 0.2 of 15 tokens are 3.
+        # Not rounded up for what floating point adds to the product: 0.07 of 100 tokens are 7.
         size = math.ceil(round(self.share * int(counts_K.sum()), 9))
         entropy_K = np.concatenate([each.entropy_T for each in seen])
         kept_K = _largest(np.where(counts_K, entropy_K, -math.inf), size)
