@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 @click.command("methods")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def command(name: str | None, as_json: bool) -> int:
+@click.option(
+    "--pairs", is_flag=True, help="Which parts go with which methods and with each other, and why not."
+)
+def command(name: str | None, as_json: bool, pairs: bool) -> int:
     """List the training methods, or show NAME with all its options and their defaults.
 
     Options are changed with `--set PART.OPTION=VALUE`, and parts added with `--add PART`, where a method is
@@ -22,6 +25,11 @@ def command(name: str | None, as_json: bool) -> int:
     """
     from modebench.training.methods import all_methods, all_parts, get_method
 
+    if pairs:
+        from modebench.training.combining import pair_table
+
+        click.echo(pair_table(all_methods(), all_parts()))
+        return 0
     if name is not None:
         method = get_method(name)
         click.echo(json.dumps(_record(method), indent=2, ensure_ascii=False) if as_json else page_of(method))

@@ -49,6 +49,8 @@ def refusal(parts: Sequence[Part]) -> str | None:
 def pair_table(methods: Mapping[str, Method], parts: Mapping[str, type[Part]]) -> str:
     """Every method with every part, and every two parts on Dr. GRPO, as Markdown; all with their defaults.
 
+    A cell is ``+`` where they go together, ``own`` where the method has the part, else a reason's number.
+
     Args:
         methods: by id, a row each; then comes a row for every part.
         parts: those that can be added, by name; a column each.
@@ -58,9 +60,9 @@ def pair_table(methods: Mapping[str, Method], parts: Mapping[str, type[Part]]) -
     def cell(method: Method, *added: str) -> str:
         own = [*method.parts, method.surrogate]
         if any(part.name in added for part in own):
-            return "has"
+            return "own"
         reason = refusal([*own, *(parts[name]() for name in added)])
-        return "yes" if reason is None else f"no ({reasons.setdefault(reason, len(reasons) + 1)})"
+        return "+" if reason is None else str(reasons.setdefault(reason, len(reasons) + 1))
 
     rows = [[f"`{name}`", *(cell(method, part) for part in parts)] for name, method in methods.items()]
     for index, name in enumerate(parts):

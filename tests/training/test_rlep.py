@@ -64,7 +64,7 @@ def test_credit_over_fresh_and_stored_by_hand() -> None:
 
 @pytest.mark.parametrize("rewards", [(1, 0, 0, 0), (0, 0, 0), (1, 1, 0), (1, 1, 1, 1)])
 def test_the_dr_form_of_the_port(rewards: tuple[float, ...]) -> None:
-    """Over the constant length a fresh token weighs (r - mean) G/(G + M) as in a group of G alone and a stored
+    """Over the constant length a fresh one weighs (r - mean) G/(G + M) as in a group of G alone, a stored
     one (1 - mean)/(G + M), with mean = (sum r + M)/(G + M)."""
     method = rlep("dr_grpo")
     rows = method.credit([rewarded(*rewards)], with_pool(method))
