@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr
 
 from modebench.analysis.beside_chance import add_chance
 from modebench.analysis.bootstrap import bootstrap_intervals
-from modebench.analysis.intervals import Limits, clustered_limits, sums_by_label
+from modebench.analysis.intervals import Limits, clustered_error, clustered_limits, sums_by_label
 from modebench.analysis.long_table import columns_of
 from modebench.analysis.metrics import Metric, cell_metrics
 from modebench.analysis.pairing import Pairs, outcomes, pair_prompts
@@ -32,6 +33,18 @@ ALPHA = 0.05
 TABLE_SETTINGS = ("samples", "tasks", "seeds")
 # Where one of these differs the prompts do too, which needs no word of its own.
 _IMPLY_PROMPTS = {"profile", "system", "tasks"}
+_NUMBERS = {
+    "value_a",
+    "value_b",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "seed_low",
+    "seed_high",
+    "seed_p",
+}
 _MAX_GAP = 0.10
 _MIN_SEEDS = 3
 
@@ -62,8 +75,8 @@ def compare(
 
     Returns:
         one row a cell and metric: the `by` columns, metric, value_a, value_b, difference, low, high (NaN
-        where undefined), n, p, p_holm (of the starred metrics), and seed_low, seed_high, seeds where there
-        are several.
+        where undefined), n, p, p_holm (of the starred metrics), and seed_low, seed_high, seed_p, seeds where
+        there are several.
 
     Raises:
         UsageError: the sides must not be compared, see `comparison_document`.
@@ -101,7 +114,8 @@ def comparison_document(
 
     Where a side has several seeds, they are paired by seed: prompts stay the unit of ``low``, ``high`` and
     ``p`` (standard errors clustered by prompt; the p-value flips a prompt's sign in all seeds at once), and
-    from three seeds on ``seeds`` holds ``{low, high, n}`` over seeds. A bootstrap resamples both.
+    from three seeds on ``seeds`` holds ``{low, high, p, n}`` over seeds: a t interval and a t test of n - 1
+    degrees of freedom, None where all seeds agree. A bootstrap resamples both.
 
     Args:
         a: long table of samples, a run or several runs: the side that is subtracted.
@@ -171,12 +185,11 @@ def tidy_comparison(document: Mapping[str, Any]) -> pd.DataFrame:
                 row = {**keys, "metric": name, "value_a": entry["a"], "value_b": entry["b"]}
                 row |= {k: entry[k] for k in ("difference", "low", "high", "n", "p", "p_holm")}
                 if "seeds" in entry:
-                    row |= {"seed_low": entry["seeds"]["low"], "seed_high": entry["seeds"]["high"]}
+                    row |= {f"seed_{name}": entry["seeds"][name] for name in ("low", "high", "p")}
                     row["seeds"] = entry["seeds"]["n"]
                 rows.append(row)
     table = pd.DataFrame(rows)
-    numbers = [c for c in table if c in {"value_a", "value_b", "difference", "low", "high", "p", "p_holm"}]
-    return table.astype(dict.fromkeys(numbers, np.float64))
+    return table.astype({name: np.float64 for name in table if name in _NUMBERS})
 
 
 def _table(side: pd.DataFrame | Measured, reading: str | None) -> pd.DataFrame:
@@ -287,6 +300,15 @@ class _Tests:
     def over_units(self, differences: FloatArray, unit: IntArray, width: FloatArray) -> Limits:
         return clustered_limits(differences, unit, self._interval, width)
 
+    @staticmethod
+    def test_over_units(differences: FloatArray, unit: IntArray) -> tuple[FloatArray, IntArray]:
+        """Two-sided p of a t test of each column's mean over units, NaN where all of them agree; and how many
+        units define the column."""
+        mean, error, units = clustered_error(differences, unit)
+        spread = error > 1e-12
+        t = np.divide(mean, error, out=np.full(len(mean), np.nan), where=spread)
+        return np.asarray(2 * stdtr(np.maximum(units - 1, 1), -np.abs(t))), units
+
     def p_values(self, differences: FloatArray, prompt: IntArray) -> FloatArray:
         sums, _ = sums_by_label(differences, prompt)
         return sign_flip_p(sums, self._permutations, self._seed)
@@ -321,6 +343,7 @@ def _cell(
     limits, p_values = tests.limits(differences, prompt, unit, width), tests.p_values(differences, prompt)
     units = len(np.unique(unit))
     seeds = tests.over_units(differences, unit, width) if units >= _MIN_SEEDS else None
+    seed_p, seed_n = tests.test_over_units(differences, unit)
     head = {name: _plain(identity[name].iloc[0]) for name in keys}
     cell: dict[str, Any] = {**head, "prompts": len(np.unique(prompt)), "pairs": len(rows)}
     for i, metric in enumerate(metrics):
@@ -328,7 +351,8 @@ def _cell(
         entry |= {"low": _number(limits.low[i]), "high": _number(limits.high[i])}
         entry |= {"p": _number(p_values[i]) if entry["n"] else None, "p_holm": None}
         if seeds is not None:
-            entry["seeds"] = {"low": _number(seeds.low[i]), "high": _number(seeds.high[i]), "n": units}
+            limits_of = {"low": _number(seeds.low[i]), "high": _number(seeds.high[i])}
+            entry["seeds"] = {**limits_of, "p": _number(seed_p[i]), "n": int(seed_n[i])}
         if metric.name == "pcmd":
             shares = {f"eligible_{k}": float(1 - np.isnan(v[:, i]).mean()) for k, v in (("a", a), ("b", b))}
             entry |= {**shares, "reportable": entry["n"] >= min_eligible}

@@ -46,7 +46,7 @@ def _differences(document: Mapping[str, Any], keys: Sequence[str]) -> Grid:
     cells, level = document["cells"], document["upper_level"]
     by_unit = any("seeds" in cell["accuracy"] for cell in cells)
     header = [*keys, "metric", "n", "A", "B", "B − A", "p", "p (Holm)"]
-    header += [f"over {level}s"] if by_unit else []
+    header += [f"over {level}s", f"p over {level}s"] if by_unit else []
     rows = []
     for cell in cells:
         for name in document["starred"]:
@@ -56,7 +56,7 @@ def _differences(document: Mapping[str, Any], keys: Sequence[str]) -> Grid:
             difference = _with_limits(entry["difference"], entry) + star + few
             row = [*(str(cell[key]) for key in keys), _TITLES.get(name, name), str(entry["n"])]
             row += [_number(entry["a"]), _number(entry["b"]), difference, _p(entry["p"]), _p(entry["p_holm"])]
-            row += [_with_limits(None, entry["seeds"])] if by_unit else []
+            row += [_with_limits(None, entry["seeds"]), _p(entry["seeds"]["p"])] if by_unit else []
             rows.append(row)
     left = [True] * (len(keys) + 1) + [False] * (len(header) - len(keys) - 1)
     notes = [

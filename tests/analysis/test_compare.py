@@ -129,6 +129,9 @@ def test_runs_are_paired_by_seed(make_samples):
     assert accuracy["seeds"]["low"] == pytest.approx(over_seeds.low)
     assert accuracy["seeds"]["high"] == pytest.approx(over_seeds.high)
     assert accuracy["seeds"]["n"] == 3
+    assert accuracy["seeds"]["p"] == pytest.approx(stats.ttest_1samp(differences.mean(1), 0).pvalue)
+    # Two seeds have prompts with a PCMD on both sides, all of difference 0: no spread, no test.
+    assert (cell["pcmd"]["seeds"]["n"], cell["pcmd"]["seeds"]["p"]) == (2, None)
     assert accuracy["p"] == 0.5  # of four patterns, the two that give both prompts one sign
     assert not any(text.startswith("few-units") for text in document["warnings"])
 
