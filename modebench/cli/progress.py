@@ -74,8 +74,9 @@ class TrainingReporter:
         rate = (time.monotonic() - self._start) / (step - first)
         values = {"reward": "reward", "mixed": "mixed_groups", "pcmd": "pcmd", "entropy": "entropy"}
         shown = [f"{name} {metrics[key]:.3f}" for name, key in values.items() if metrics.get(key) is not None]
-        left = f"{rate * (steps - step):.0f} s left"
-        text = f"step {step}/{steps}  {'  '.join(shown)}  grad {metrics['grad_norm']:.2e}  {left}"
+        norm = metrics["grad_norm"]
+        shown.append("no update" if norm is None else f"grad {norm:.2e}")
+        text = f"step {step}/{steps}  {'  '.join(shown)}  {rate * (steps - step):.0f} s left"
         self._write(text, at_once=step == steps)
 
     def samples(self, done: int, total: int) -> None:
