@@ -50,7 +50,7 @@ def drawn_groups() -> list[Group]:
     ]
 
 
-def trainer_of(folder: Path, loss_type: str) -> Any:
+def trainer_of(folder: Path, loss_type: str, **options: Any) -> Any:
     trl, datasets = pytest.importorskip("trl"), pytest.importorskip("datasets")
     config = trl.GRPOConfig(
         output_dir=str(folder / "trl"),
@@ -59,12 +59,10 @@ def trainer_of(folder: Path, loss_type: str) -> Any:
         num_generations=4,
         max_completion_length=LENGTH,
         temperature=TEMPERATURE,
-        epsilon=EPSILON,
-        epsilon_high=EPSILON_HIGH,
-        beta=0.0,
         use_cpu=True,
         bf16=False,
         report_to="none",
+        **{"epsilon": EPSILON, "epsilon_high": EPSILON_HIGH, "beta": 0.0, **options},
     )
     trainer = trl.GRPOTrainer(
         model=str(folder),
@@ -138,3 +136,98 @@ def test_loss_and_gradient_are_those_of_trl(
     assert told.metrics()["entropy"] == pytest.approx(metrics["entropy"], rel=1e-5)
     assert told.metrics()["clip_fraction"] == pytest.approx(metrics["clip_ratio/region_mean"], abs=1e-6)
     assert (metrics["clip_ratio/region_mean"] > 0) is off_policy
+
+
+def drawn_old(present: list[Floats], spread: float) -> list[Floats]:
+    """Log-probabilities of some other policy at the same tokens."""
+    draw = np.random.default_rng(1)
+    return [logp_T + draw.normal(size=len(logp_T), scale=spread) for logp_T in present]
+
+
+NAMED: dict[str, tuple[str, float, dict[str, Any], dict[str, Any]]] = {
+    # loss_type of TRL, spread of the old log-probabilities, options of TRL, options here that are its own
+    "clip_higher": ("dapo", 0.3, {}, {}),
+    "dapo": ("dapo", 0.3, {}, {"overlong.buffer": 0}),
+    "gspo": (
+        "grpo",
+        0.001,
+        {"importance_sampling_level": "sequence", "epsilon": 3e-4, "epsilon_high": 4e-4},
+        {},
+    ),
+    "top_entropy": ("dapo", 0.3, {"top_entropy_quantile": 0.2}, {"top_entropy.denominator": "all"}),
+    "grpo_kl": (
+        "grpo",
+        0.3,
+        {"beta": 0.3, "use_bias_correction_kl": False, "epsilon_high": EPSILON},
+        {"divergence.beta": 0.3},
+    ),
+    "top_entropy+divergence": (
+        "dapo",
+        0.3,
+        {"top_entropy_quantile": 0.2, "beta": 0.3, "use_bias_correction_kl": False},
+        {"top_entropy.denominator": "all", "divergence.beta": 0.3, "divergence.kind": "k3"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_methods_of_the_table_are_those_of_trl(name: str, tmp_path: Path) -> None:
+    """Off-policy, with the same old log-probabilities, and of a divergence the same reference."""
+    loss_type, spread, options, sets = NAMED[name]
+    folder = save_tiny(tmp_path / "model", "llama")
+    ours, reference = (policy.load(str(folder), device="cpu") for _ in range(2))
+    with torch.no_grad():
+        for parameter in reference.model.parameters():
+            parameter.mul_(1.2)
+    base, *adds = name.split("+")
+    method = build(base, sets, adds, max_completion_length=LENGTH)
+    groups = drawn_groups()
+    state = method.state(0)
+    rows = method.credit(groups, state)
+    scored: list[list[Floats]] = []
+    entropies: list[list[Floats]] = []
+    with torch.no_grad():
+        for each in (ours, reference):
+            found = row_logprobs(each.scorer, rows, temperature=TEMPERATURE)
+            scored.append([one.logp_T.double().numpy() for one in found])
+            entropies.append([one.entropy_T.double().numpy() for one in found])
+    old = drawn_old(scored[0], spread)
+    rows = method.reweigh(with_old(rows, old), scored[0], entropies[0], state)
+    low, high = method.surrogate.clip_range
+    told = backward(
+        ours.scorer,
+        rows,
+        temperature=TEMPERATURE,
+        epsilon=low,
+        epsilon_high=high,
+        level=method.surrogate.importance_sampling_level,
+        reference=reference.scorer,
+    )
+
+    trainer = trainer_of(folder, loss_type, **options)
+    advantages = [float(row.advantage_T[0]) for row in rows if row.advantage_T is not None]
+    inputs = trl_inputs(groups, advantages, old)
+    longest = inputs["completion_ids"].shape[1]
+    padded = [[*logp_T, *[0.0] * (longest - len(logp_T))] for logp_T in scored[1]]
+    inputs["ref_per_token_logps"] = torch.tensor(padded, dtype=torch.float32)
+    loss = trainer._compute_loss(trainer.model, inputs)
+    loss.backward()
+
+    assert sum(told.loss.values()) == pytest.approx(loss.item(), rel=1e-5, abs=1e-6)
+    assert 0 < told.clipped < told.surrogate_tokens
+    expected = dict(trainer.model.named_parameters())
+    for parameter_name, parameter in ours.model.named_parameters():
+        assert parameter.grad is not None
+        difference = (parameter.grad - expected[parameter_name].grad).norm()
+        assert difference <= 1e-5 * expected[parameter_name].grad.norm() + 1e-7, parameter_name
+
+
+def test_advantages_of_dapo_are_those_of_trl_up_to_its_eps() -> None:
+    """TRL divides by the deviation + 1e-4, unbiased like ours."""
+    method = build("dapo", {"overlong.buffer": 0, "advantage.eps": 1e-4}, max_completion_length=LENGTH)
+    groups = drawn_groups()
+    rows = method.credit(groups, method.state(0))
+    rewards = torch.tensor([[one.reward for one in group.rollouts] for group in groups])
+    expected = (rewards - rewards.mean(1, keepdim=True)) / (rewards.std(1, keepdim=True) + 1e-4)
+    found = [float(row.advantage_T[0]) for row in rows if row.advantage_T is not None]
+    assert found == pytest.approx(expected.flatten().tolist(), rel=1e-6)
