@@ -182,11 +182,16 @@ def strict_parse(
     return reference
 
 
-def write_checked(name: str, reference: Reference, spell: Callable[[Reference], str]) -> str:
-    """The text of an executable reference (of any level)."""
+def write_checked(
+    name: str, reference: Reference, spell: Callable[[Reference], str], *, digits_are_numbers: bool = True
+) -> str:
+    """The text of an executable reference (of any level).
+
+    `digits_are_numbers` is False where a run of digits is no number, as in the edges of a graph.
+    """
     check_task({"domain": name, "level": 2, "reference": reference})
     text = spell(reference)
-    if _TOO_LONG.search(text):
+    if digits_are_numbers and _TOO_LONG.search(text):
         raise CompactError(None, "numbers of at most 18 digits")
     if len(text) > MAX_TEXT:
         raise CompactError(None, f"at most {MAX_TEXT} characters, not {len(text)}")

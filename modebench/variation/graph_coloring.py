@@ -48,7 +48,7 @@ _SHOWN = re.compile("[123?]+")
 
 def write(reference: Reference) -> str:
     """One line; order, orientation and repetition of edges are lost, as no verdict depends on them."""
-    return write_checked(name, reference, _spell)
+    return write_checked(name, reference, _spell, digits_are_numbers=False)
 
 
 def _spell(reference: Reference) -> str:

@@ -51,6 +51,14 @@ def round_trip(domain: str, reference: Any, level: int) -> None:
 
 
 @every_domain
+@pytest.mark.parametrize("level", [2, 3, 4, 5])
+def test_frozen_tasks_of_higher_levels_round_trip(domain: str, level: int) -> None:
+    """A graph with ten edges was once refused, its edges taken for one number of twenty digits."""
+    for task in load_split(domain, level, "train").tasks[::8]:
+        round_trip(domain, task.reference, level)
+
+
+@every_domain
 @pytest.mark.parametrize("split", SIZES)
 def test_frozen_tasks_round_trip(domain: str, split: str) -> None:
     module = get_variation(domain)
