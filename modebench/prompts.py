@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterable
 
+from modebench.compact import compact_problem
 from modebench.domains import get_domain
 from modebench.sampling.base import Message
 from modebench.tasks import Task
 
-PROFILES = ("direct", "plain")
-"""``direct``: the domain's one-sentence system message, then the problem. ``plain``: the problem alone."""
+PROFILES = ("direct", "plain", "compact")
+"""``direct``: the domain's one-sentence system message, then the problem. ``plain``: the problem alone.
+``compact``: a line for the tiny policy (`modebench.compact`)."""
 
 
 def build_messages(
@@ -26,13 +28,14 @@ def build_messages(
         prefix: text before the problem, in the same message, with a blank line between.
 
     Raises:
-        ValueError: unknown profile.
+        ValueError: unknown profile, or a task that has no compact text.
     """
     if profile not in PROFILES:
         raise ValueError(f"unknown prompt profile {profile!r}; profiles: {', '.join(PROFILES)}")
     if system is None:
         system = get_domain(task.domain).system(task.level) if profile == "direct" else ""
-    user = Message(role="user", content=f"{prefix}\n\n{task.problem}" if prefix else task.problem)
+    problem = compact_problem(task) if profile == "compact" else task.problem
+    user = Message(role="user", content=f"{prefix}\n\n{problem}" if prefix else problem)
     return (Message(role="system", content=system), user) if system else (user,)
 
 
