@@ -14,6 +14,7 @@ from modebench import __version__
 COMMANDS = {
     "eval": "Measure a model: generate, grade and summarise.",
     "train": "Train a model with a method, and evaluate it all the way.",
+    "pretrain": "Make the tiny policy that the package ships.",
     "sweep": "Train arms × domains × seeds from one file, and go on where it stopped.",
     "generate": "Let a model write responses into a run folder.",
     "merge": "Join the shards of a run.",

@@ -155,7 +155,8 @@ sampling_options = _apply(
         ),
         click.option(
             "--profile", type=click.Choice(PROFILES), default=default_of(EvalConfig, "profile"),
-            show_default=True, help="Prompt profile: with a system message, or the problem alone.",
+            show_default=True, help="Prompt profile: with a system message, the problem alone, or a line for "
+            "the tiny policy; a model folder may have a default of its own.",
         ),
         click.option(
             "--system", help="System message in place of the profile's; an empty text leaves it out.",

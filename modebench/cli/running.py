@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from modebench.prompts import build_messages
 from modebench.runs import MANIFEST, RunFolder, in_use
 from modebench.sampling import Engine, EngineOptions, load_engine, parse_model
 from modebench.sampling.base import GenerationSettings
+from modebench.tiny import model_defaults
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,26 @@ def configs_from(options: dict[str, Any]) -> list[EvalConfig]:
     return configs
 
 
-def origins_of(ctx: click.Context) -> dict[str, str]:
-    """Where every option's value came from."""
+def with_model_defaults(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """The options with what the model's own folder says where the user said nothing.
+
+    Raises:
+        EngineUnavailable: not a known kind of model.
+        InputError: the folder's profile cannot be read.
+    """
+    kind, name = parse_model(options["model"])
+    told = model_defaults(Path(name).expanduser()) if kind in ("hf", "vllm") else {}
+    free = {option for option in told if ctx.get_parameter_source(option) is ParameterSource.DEFAULT}
+    return options | {option: value for option, value in told.items() if option in free}
+
+
+def origins_of(ctx: click.Context, options: Mapping[str, Any]) -> dict[str, str]:
+    """Where every option's value came from; those that differ from the command line's are the model's own."""
     names = {ParameterSource.COMMANDLINE: "command line", ParameterSource.DEFAULT: "default"}
     return {
-        name: names.get(source, source.name.lower())
-        for name in ctx.params
-        if (source := ctx.get_parameter_source(name)) is not None
+        name: names.get(source, source.name.lower()) if options[name] == value else "model"
+        for name, value in ctx.params.items()
+        if (source := ctx.get_parameter_source(name)) is not None and name in options
     }
 
 
@@ -105,6 +119,7 @@ def open_work(ctx: click.Context, options: dict[str, Any], command: str) -> Work
     if options["model"] is None:
         raise UsageError("--model is missing, e.g. --model hf/PATH or --model mock/uniform")
     kind, _ = parse_model(options["model"])
+    options = with_model_defaults(ctx, options)
     configs = configs_from(options)
     configs[0].selection.load()
     engine_options = EngineOptions(**{entry.name: options[entry.name] for entry in fields(EngineOptions)})
@@ -118,7 +133,7 @@ def open_work(ctx: click.Context, options: dict[str, Any], command: str) -> Work
     engine = load_engine(options["model"], engine_options)
 
     def create(path: Path, config: EvalConfig) -> RunFolder:
-        origins, settings = origins_of(ctx), asdict(engine_options)
+        origins, settings = origins_of(ctx, options), asdict(engine_options)
         return create_run(path, engine, options["model"], config, origins=origins, engine_options=settings)
 
     runs = [create(output, configs[0])] if len(configs) == 1 else _create_all(output, configs, create)
@@ -170,9 +185,11 @@ def announce(run: RunFolder) -> None:
 
 def dry_run(options: dict[str, Any], ctx: click.Context) -> None:
     """Print the resolved configuration, where each value came from, and the first prompt."""
+    if options["model"] is not None:
+        options = with_model_defaults(ctx, options)
     config = configs_from(options)[0]
     sets = config.selection.load()
-    origins = origins_of(ctx)
+    origins = origins_of(ctx, options)
     for name, value in options.items():
         if name in origins and name not in ("dry_run", "progress"):
             click.echo(f"{name:16} {value!r}  ({origins[name]})")

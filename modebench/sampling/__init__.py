@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from modebench.sampling.base import Engine, EngineUnavailable
+from modebench.tiny import TINY, tiny_folder
 
 __all__ = ["KINDS", "Engine", "EngineOptions", "EngineUnavailable", "load_engine", "parse_model"]
 
@@ -57,17 +58,19 @@ class EngineOptions:
 
 
 def parse_model(model: str) -> tuple[str, str]:
-    """Kind and name of a model string, split at its first slash.
+    """Kind and name of a model string, split at its first slash; ``tiny`` is the packaged policy.
 
     Raises:
         EngineUnavailable: not a known kind.
     """
     kind, slash, name = model.partition("/")
+    if model == TINY or (kind in ("hf", "vllm") and name == TINY):
+        return (kind if slash else "hf"), str(tiny_folder())
     if not slash or not name or kind not in KINDS:
         close = get_close_matches(kind, KINDS, n=1)
         hint = f"did you mean {close[0]}/{name or 'NAME'}? " if close else ""
         raise EngineUnavailable(
-            f"unknown model string {model!r}; {hint}expected hf/PATH-or-id, vllm/PATH-or-id, "
+            f"unknown model string {model!r}; {hint}expected tiny, hf/PATH-or-id, vllm/PATH-or-id, "
             "openai/NAME, recorded/FILE "
             "or mock/oracle|uniform|collapsed|random"
         )
@@ -75,7 +78,7 @@ def parse_model(model: str) -> tuple[str, str]:
 
 
 def load_engine(model: str, options: EngineOptions | None = None) -> Engine:
-    """The engine of a model string, split at its first slash: ``hf/PATH-or-id``,
+    """The engine of a model string, split at its first slash: ``tiny``, ``hf/PATH-or-id``,
     ``vllm/PATH-or-id``, ``openai/NAME``, ``recorded/FILE``, ``mock/oracle`` and so on.
 
     Raises:

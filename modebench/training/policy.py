@@ -8,6 +8,7 @@ so that sampling, scoring and the gradient are of one distribution.
 from __future__ import annotations
 
 import logging
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from modebench.prompts import build_messages
 from modebench.sampling.chat import ChatFormat
 from modebench.sampling.transformers import load_engine
 from modebench.tasks import Task
+from modebench.tiny import PROFILE_FILE
 from modebench.training.likelihood import Scorer
 
 _log = logging.getLogger(__name__)
@@ -58,9 +60,12 @@ class Policy:
         return tuple(ids if end is None else [*ids, int(end)])
 
     def save(self, folder: Path) -> None:
-        """Write an ordinary transformers folder: weights, configuration, tokenizer."""
+        """Write an ordinary transformers folder, with the profile that the policy came with, if any."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        profile = Path(self.name).expanduser() / PROFILE_FILE
+        if profile.is_file():
+            shutil.copyfile(profile, folder / PROFILE_FILE)
 
 
 def load(name: str, *, device: str = "auto", profile: str = "direct", chat_template: bool = True) -> Policy:

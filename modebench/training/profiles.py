@@ -1,17 +1,19 @@
 """Model profiles: hyper-parameters that fit a size of model, between the defaults and the user's own.
 
 A profile stands beside the model, as ``training_profile.yaml`` in its folder. A model without one gets the
-built-in profile of its number of parameters.
+built-in profile of its number of parameters. Settings under ``domains.NAME`` hold for runs on that domain
+alone; options of parts hold for methods that have the part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from modebench.domains import get_domain
+from modebench.tiny import PROFILE_FILE as FILE
 from modebench.training.settings import Setting, from_values, read_yaml
-
-FILE = "training_profile.yaml"
 
 PROFILES: dict[str, dict[str, Any]] = {
     # Measured here: a million parameters, 100 to 150 updates of 16 prompts x 16 rollouts collapse visibly.
@@ -36,21 +38,31 @@ _LARGEST = {"tiny": 50e6, "0.5B": 1.5e9, "3B": float("inf")}
 """Parameters up to which a built-in profile applies."""
 
 
-def profile_layer(model: str, parameters: int) -> dict[str, Setting]:
+def profile_layer(model: str, parameters: int, domains: Sequence[str] = ()) -> dict[str, Setting]:
     """The profile of a model.
 
     Args:
         model: a folder, or a hub id.
         parameters: how many it has.
+        domains: names or aliases of the domains of the run.
 
     Raises:
         InputError: the folder's own profile cannot be read.
     """
     own = Path(model).expanduser() / FILE
     if own.is_file():
-        return read_yaml(own, f"profile {own}")
+        return _for_domains(read_yaml(own, f"profile {own}"), domains)
     name = next(name for name, largest in _LARGEST.items() if parameters <= largest)
     return from_values(PROFILES[name], f"profile {name}")
+
+
+def _for_domains(layer: dict[str, Setting], domains: Sequence[str]) -> dict[str, Setting]:
+    """The layer with what it says of the one domain of a run put over the rest."""
+    own = {name: setting for name, setting in layer.items() if not name.startswith("domains.")}
+    if len(domains) == 1:
+        prefix = f"domains.{get_domain(domains[0]).name}."
+        own |= {n.removeprefix(prefix): setting for n, setting in layer.items() if n.startswith(prefix)}
+    return own
 
 
 def count_parameters(model: str) -> int:

@@ -15,7 +15,7 @@ from modebench.tasks import Task
 from modebench.training.config import TYPES, TrainConfig, values_of
 from modebench.training.folder import TrainingFolder
 from modebench.training.method import Method
-from modebench.training.methods import build
+from modebench.training.methods import all_parts, build
 from modebench.training.periodic import evaluations
 from modebench.training.profiles import count_parameters, profile_layer
 from modebench.training.settings import Layer, Setting, read_yaml, resolve, to_yaml, unknown
@@ -58,7 +58,15 @@ def plan(layers: Sequence[Layer]) -> Plan:
     config = resolve(layers).config
     config.check()
     name = model_name(config.model)
-    return _plan([profile_layer(name, count_parameters(name)), *layers])
+    profile = profile_layer(name, count_parameters(name), config.data.domains)
+    parts = build(config.method, {}, config.add, max_completion_length=1).options()
+    # A profile speaks of parts that only some methods have.
+    fitting = {
+        key: setting
+        for key, setting in profile.items()
+        if key.partition(".")[0] in parts or key.partition(".")[0] not in all_parts()
+    }
+    return _plan([fitting, *layers])
 
 
 def recorded(folder: TrainingFolder) -> Plan:

@@ -1,0 +1,1 @@
+"""How the tiny policy is made: its tokenizer, what it reads, the loop, and its model card."""
