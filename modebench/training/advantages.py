@@ -11,8 +11,10 @@ With rewards r_1..r_G of one prompt, mean r and K = sum r:
   The released code adds 1e-6 to the divisor; we don't. The mean is subtracted and groups without a success
   are left out, so with p the chance of a success the expected gradient is w_{G-1}(p) grad p, where
   w_n(p) = (1 - (1-p)^n) / p: one truncation order below the estimator without the mean.
+- ``maxrl_full``: the same, but -1 if K = 0: the mean is subtracted everywhere, and the weight is w_G(p).
+- ``maxrl_conditional``: G r_i / K if K > 0, else 0: without the mean; the weight is w_G(p).
 
-All-equal rewards give exactly zero, whatever the kind but ``none``.
+All-equal rewards give exactly zero, but with ``none`` and the last two.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from modebench.training.batch import Floats, Group
 from modebench.training.combining import BASELINE, FOREIGN_ROLLOUTS, GRADED_REWARDS, UNMIXED_CREDIT
 from modebench.training.part import Part, Stage
 
-Kind = Literal["none", "mean_centered", "group_std", "maxrl"]
+Kind = Literal["none", "mean_centered", "group_std", "maxrl", "maxrl_full", "maxrl_conditional"]
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,11 @@ class Advantage(Part):
 
     @property
     def provides(self) -> frozenset[str]:
-        return frozenset({UNMIXED_CREDIT if self.kind == "none" else BASELINE})
+        return frozenset({UNMIXED_CREDIT if self.kind in ("none", "maxrl_conditional") else BASELINE})
 
     @property
     def refuses(self) -> Mapping[str, str]:
-        if self.kind != "maxrl":
+        if not self.kind.startswith("maxrl"):
             return {}
         return {
             GRADED_REWARDS: "MaxRL is defined for rewards of 0 and 1",
@@ -81,10 +83,14 @@ class Advantage(Part):
                 f"advantage.kind={self.kind} compares the rollouts of a prompt: ask for 2 or more, "
                 f"not {advantage_G.size}"
             )
-        if self.kind == "maxrl" and not np.isin(advantage_G, (0.0, 1.0)).all():
+        if self.kind.startswith("maxrl") and not np.isin(advantage_G, (0.0, 1.0)).all():
             raise UsageError(
-                f"advantage.kind=maxrl is defined for rewards of 0 and 1; {group.task.id} has others"
+                f"advantage.kind={self.kind} is defined for rewards of 0 and 1; {group.task.id} has others"
             )
+        if self.kind in ("maxrl_full", "maxrl_conditional"):
+            mean = advantage_G.mean()
+            relative_G = advantage_G / mean if mean else advantage_G
+            return np.asarray(relative_G - 1 if self.kind == "maxrl_full" else relative_G)
         if np.ptp(advantage_G) == 0:
             return np.zeros_like(advantage_G)
         mean = advantage_G.mean()

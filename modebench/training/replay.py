@@ -29,7 +29,7 @@ Controls, to tell the choice of modes from having a gradient at all:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -37,12 +37,16 @@ import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Group, Row
+from modebench.training.draws import draws
 from modebench.training.part import Part, TokenWeight
 
 if TYPE_CHECKING:
     import torch
 
 Tokens = tuple[int, ...]
+Choose = Callable[[str, list[Tokens]], Tokens]
+"""One of the responses of a mode."""
+Exemplar = Literal["smallest", "random", "newest"]
 TERM = "replay"
 
 
@@ -54,11 +58,14 @@ class Bank:
     exemplars: dict[str, Tokens] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def admit(self, found: Mapping[str, Sequence[Tokens]], capacity: int) -> None:
-        """Enter the eligible responses of one group, by mode."""
+    def admit(
+        self, found: Mapping[str, Sequence[Tokens]], capacity: int, renew: bool, choose: Choose
+    ) -> None:
+        """Enter the eligible responses of one group, by mode; `renew` replaces exemplars that are there."""
         for mode in sorted(found):
-            if mode not in self.counts and len(self.exemplars) < capacity:
-                self.exemplars[mode] = min(found[mode])
+            is_new = mode not in self.counts and len(self.exemplars) < capacity
+            if is_new or (renew and mode in self.exemplars):
+                self.exemplars[mode] = choose(mode, sorted(found[mode]))
             self.counts[mode] = self.counts.get(mode, 0) + len(found[mode])
 
     def shares(self) -> list[float]:
@@ -76,14 +83,21 @@ class Banks:
     cursor: int = 0
     updates: int = 0
 
-    def admit(self, group: Group, capacity: int) -> None:
+    def admit(self, group: Group, capacity: int, exemplar: Exemplar = "smallest") -> None:
         """Enter a verified group."""
+
+        def choose(mode: str, responses: list[Tokens]) -> Tokens:
+            if exemplar != "random":
+                return responses[0]
+            return responses[int(draws(self.seed, TERM, group.key, mode).integers(len(responses)))]
+
         found: dict[str, list[Tokens]] = {}
         for rollout in group.rollouts:
             if rollout.mode is not None and rollout.reward > 0 and rollout.finish_reason != "length":
                 found.setdefault(rollout.mode, []).append(rollout.token_ids)
         if found:
-            self.banks.setdefault(group.key, Bank(group.prompt_ids)).admit(found, capacity)
+            bank = self.banks.setdefault(group.key, Bank(group.prompt_ids))
+            bank.admit(found, capacity, exemplar == "newest", choose)
 
     def next_banks(self, count: int) -> list[Bank]:
         """At most `count` banks from the cursor on, which moves behind them."""
@@ -138,6 +152,8 @@ class Replay(Part):
         weighting: of the modes of a bank.
         normaliser: of an exemplar's token sum.
         control: replay proper (``none``) or one of its controls.
+        exemplar: which response of a mode is stored: the ``smallest`` of the first group that has the mode, a
+            ``random`` one of that group, or the smallest of the ``newest`` group that has it.
     """
 
     name: ClassVar[str] = "replay"
@@ -147,6 +163,7 @@ class Replay(Part):
     weighting: Literal["uniform", "frequency"] = "uniform"
     normaliser: Literal["published", "length_matched"] = "published"
     control: Literal["none", "zero", "random", "noise"] = "none"
+    exemplar: Exemplar = "smallest"
 
     def __post_init__(self) -> None:
         if self.coefficient < 0:
@@ -161,7 +178,7 @@ class Replay(Part):
 
     def observe(self, groups: Sequence[Group], state: Banks) -> None:
         for group in groups:
-            state.admit(group, self.capacity)
+            state.admit(group, self.capacity, self.exemplar)
 
     def extra_rows(self, groups: Sequence[Group], fresh: TokenWeight, state: Banks) -> list[Row]:
         """A likelihood row an exemplar of the scheduled banks.

@@ -36,6 +36,10 @@ def credit(part: Advantage, rewards: Sequence[float]) -> Floats:
         ("maxrl", [1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, -1, -1, -1, -1]),
         ("maxrl", [0, 0, 0], [0, 0, 0]),
         ("maxrl", [1, 1, 1], [0, 0, 0]),
+        ("maxrl_full", [1, 1, 0, 0], [1, 1, -1, -1]),
+        ("maxrl_full", [0, 0, 0], [-1, -1, -1]),
+        ("maxrl_conditional", [1, 1, 0, 0], [2, 2, 0, 0]),
+        ("maxrl_conditional", [0, 0], [0, 0]),
     ],
 )
 def test_by_hand(kind: Kind, rewards: list[float], expected: list[float]) -> None:
@@ -120,6 +124,9 @@ def test_expected_gradients_by_enumeration(size: int, chance: float) -> None:
     assert expected_gradient("mean_centered", size, chance) == pytest.approx((1 - 1 / size) * slope)
     # Subtracting the mean and leaving out groups without a success costs one order of the truncation.
     assert expected_gradient("maxrl", size, chance) == pytest.approx(maxrl * slope)
+    whole = (1 - (1 - chance) ** size) / chance
+    assert expected_gradient("maxrl_full", size, chance) == pytest.approx(whole * slope)
+    assert expected_gradient("maxrl_conditional", size, chance) == pytest.approx(whole * slope)
 
 
 def test_maxrl_goes_from_reinforce_to_the_gradient_of_the_logarithm() -> None:

@@ -49,6 +49,33 @@ def test_the_exemplar_is_the_smallest_token_sequence_and_stays() -> None:
     assert bank(state, first)["counts"] == {"m": 3}
 
 
+def test_the_newest_exemplar_is_of_the_last_group_that_has_the_mode() -> None:
+    method = re_dr(exemplar="newest", capacity=1)
+    state = method.state(0)
+    update(method, state, Group(TASK, (1,), (rollout([3, 7], 1, "m"), rollout([2, 7], 1, "m"))))
+    (row,) = update(method, state, Group(TASK, (1,), (rollout([5, 7], 1, "m"), rollout([1, 7], 1, "other"))))
+    assert row.token_ids == (5, 7)
+    (row,) = update(method, state, Group(TASK, (1,), (rollout([1, 7], 1, "other"), rollout([0], 0))))
+    assert row.token_ids == (5, 7)
+
+
+def test_a_random_exemplar_is_drawn_once_by_seed_prompt_and_mode() -> None:
+    method = re_dr(exemplar="random")
+    members = [rollout([token, 7], 1, "m") for token in range(6)]
+    stored = set()
+    for seed in range(8):
+        drawn = []
+        for order in (members, members[::-1]):
+            state = method.state(seed)
+            (row,) = update(method, state, Group(TASK, (1,), tuple(order)))
+            (later,) = update(method, state, Group(TASK, (1,), (members[0], members[1])))
+            assert later.token_ids == row.token_ids
+            drawn.append(row.token_ids)
+        assert drawn[0] == drawn[1]
+        stored.add(drawn[0])
+    assert len(stored) > 2
+
+
 def test_only_whole_verified_responses_with_a_mode_are_admitted() -> None:
     group = Group(
         TASK,
