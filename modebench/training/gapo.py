@@ -12,7 +12,7 @@ as large. The publication's code was not found; formula and scale are as describ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -21,7 +21,7 @@ import numpy as np
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group
 from modebench.training.combining import FOREIGN_ROLLOUTS, GRADED_REWARDS, UNMIXED_CREDIT
-from modebench.training.part import Part, Stage
+from modebench.training.part import Credit, Part, Stage
 
 
 @dataclass(frozen=True)
@@ -74,3 +74,9 @@ class Gapo(Part):
         paid_G = np.full(group.size, -1.0)
         paid_G[right_G] = [1 - counts[mode] / len(modes) + 1 / support for mode in modes]
         return paid_G if self.scale == "paper" else (paid_G + 1) / 2
+
+    def credit_metrics(self, credits: Sequence[Credit], state: Any) -> dict[str, float | None]:
+        """Share of the right rollouts that are worth less than nothing, and so are made less likely."""
+        right = [each.given_G[each.group.reward_G > 0] for each in credits]
+        worth = np.concatenate(right) if right else np.zeros(0)
+        return {"gapo/right_below_zero": float((worth < 0).mean()) if worth.size else None}

@@ -26,7 +26,7 @@ import numpy as np
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group, Rollout
 from modebench.training.combining import FOREIGN_ROLLOUTS, GRADED_REWARDS
-from modebench.training.part import Part, Stage
+from modebench.training.part import Credit, Part, Stage
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,14 @@ class Ucpo(Part):
         common = advantage_G[right]
         if np.ptp(common) > 0:
             raise UsageError(f"ucpo needs right rollouts of one worth; those of {group.task.id} differ")
-        share = self._shares([group.rollouts[index] for index in right])
-        inverse = 1 / np.maximum(share, self.floor)
-        weight = (1 - self.tau) + self.tau * len(right) * inverse / inverse.sum()
         changed_G = advantage_G.copy()
-        changed_G[right] = common * weight
+        changed_G[right] = common * self._weights([group.rollouts[index] for index in right])
         return changed_G
+
+    def _weights(self, rollouts: Sequence[Rollout]) -> Floats:
+        """[n] what right rollouts get, in units of A+; the mean is 1."""
+        inverse = 1 / np.maximum(self._shares(rollouts), self.floor)
+        return np.asarray(1 - self.tau + self.tau * len(rollouts) * inverse / inverse.sum())
 
     def _shares(self, rollouts: Sequence[Rollout]) -> Floats:
         """[n] q of the right rollouts."""
@@ -86,3 +88,9 @@ class Ucpo(Part):
         score = np.array([reduce(rollout.logp) for rollout in rollouts])
         likelihood = np.exp(score - score.max())
         return np.asarray(likelihood / likelihood.sum())
+
+    def credit_metrics(self, credits: Sequence[Credit], state: Any) -> dict[str, float | None]:
+        """What share of the right rollouts' sum changed hands, mean over the groups with two or more."""
+        right = [[one for one in each.group.rollouts if one.reward > 0] for each in credits]
+        moved = [np.abs(self._weights(rollouts) - 1).mean() / 2 for rollouts in right if len(rollouts) > 1]
+        return {"ucpo/moved": float(np.mean(moved)) if moved else None}

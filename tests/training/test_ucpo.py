@@ -41,6 +41,11 @@ def test_by_hand() -> None:
     expected = 4 * common * (0.8 / 4 + 0.2 * inverse / inverse.sum())
     assert after(group)[:4] == pytest.approx(expected)
     assert after(group)[4] == before(group)[4]
+    method = build("ucpo", max_completion_length=8)
+    moved = np.abs(expected - common).sum() / 2 / (4 * common)
+    seen = method.metrics([group, surprising([1, 0], [1, 1])], [], method.state(0))
+    assert seen == {"ucpo/moved": pytest.approx(moved)}
+    assert method.metrics([surprising([1, 0], [1, 1])], [], method.state(0)) == {"ucpo/moved": None}
 
 
 @settings(deadline=None, max_examples=60)
