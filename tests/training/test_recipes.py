@@ -1,0 +1,129 @@
+"""Every recipe, through the real planner; only the model is another one, which needs no download."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from modebench.training.settings import Setting, from_values, read_yaml
+from modebench.training.setup import Plan, plan
+from modebench.training.sweep import SweepRun, plan_sweep
+from modebench.training.sweep_file import read_sweep
+from tests.training.child import Place
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+METHODS = ("grpo", "dr_grpo", "maxrl", "re_dr", "re_max")
+DOMAINS = ("graph_coloring", "countdown", "python_factors", "mathir", "pantry_plan")
+
+
+def planned(recipe: str, place: Place, domain: str = "countdown") -> Plan:
+    path = RECIPES / recipe
+    given = read_yaml(path, path.name)
+    assert given["model"].value == ("tiny" if recipe.startswith("tiny") else "hf/Qwen/Qwen2.5-0.5B-Instruct")
+    other = {"model": f"hf/{place.model}", "data.domains": domain}
+    return plan([given, from_values(other, "test")])
+
+
+def test_there_are_no_other_recipes() -> None:
+    found = sorted(str(path.relative_to(RECIPES)) for path in RECIPES.rglob("*.*"))
+    names = ("collapse", "grpo-dropout", "replay-ladder")
+    sweeps = [f"tiny/sweep-{name}.yaml" for name in names]
+    assert found == sorted([*(f"{size}/{m}.yaml" for size in ("tiny", "paper") for m in METHODS), *sweeps])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_recipes_of_the_tiny_policy(place: Place, method: str) -> None:
+    for domain in DOMAINS:
+        config = planned(f"tiny/{method}.yaml", place, domain).config
+        assert config.method == method
+        assert config.steps * config.rollout.num_prompts * config.rollout.group_size == 25_600
+        assert (config.eval.every, config.eval.samples) == (50, 32)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_recipes_of_the_publication(place: Place, method: str) -> None:
+    found = planned(f"paper/{method}.yaml", place)
+    config = found.config
+    assert config.method == method
+    assert config.steps * config.rollout.num_prompts == 8 * 384
+    assert (config.optimizer.learning_rate, config.optimizer.beta2, config.rollout.group_size) == (
+        2e-7,
+        0.95,
+        16,
+    )
+    assert found.values["surrogate.loss_agg_mode"] == "seq-mean-token-sum-norm"
+    if method.startswith("re_"):
+        assert (found.values["replay.coefficient"], found.values["replay.capacity"]) == (0.1, 16)
+    # A recipe must not change with the profile of the model.
+    borrowed = {name for name, origin in found.origins.items() if origin.startswith("profile")}
+    assert borrowed <= {"run.threads"}
+
+
+def runs_of(recipe: str, place: Place) -> list[SweepRun]:
+    file = read_sweep(RECIPES / recipe)
+    assert file.common["model"].value == "tiny"
+    model = Setting(f"hf/{place.model}", "test")
+    return plan_sweep(replace(file, common=file.common | {"model": model}))
+
+
+def test_the_sweep_of_collapse(place: Place) -> None:
+    runs = runs_of("tiny/sweep-collapse.yaml", place)
+    assert len(runs) == 5 * 4 * 4
+    assert {run.rollouts for run in runs} == {25_600}
+    assert {run.arm for run in runs} == {"dr_grpo", "re_dr", "maxrl", "re_max"}
+    for run in (run for run in runs if run.domain == "countdown" and run.seed == 0):
+        # An arm is the recipe of its method, so both give the same numbers.
+        alone = planned(f"tiny/{run.arm}.yaml", place, run.domain).values
+        own = {"run.arm": run.arm, "run.seed": run.seed}
+        assert run.plan.values == alone | own
+
+
+def test_the_ladder_of_replay(place: Place) -> None:
+    runs = runs_of("tiny/sweep-replay-ladder.yaml", place)
+    assert len(runs) == 5 * (1 + 2 * 5)
+    assert {run.rollouts for run in runs} == {25_600}
+    options = {
+        run.arm: tuple(run.plan.values[f"replay.{name}"] for name in ("coefficient", "normaliser"))
+        for run in runs
+    }
+    assert {value for arm, value in options.items() if arm.startswith("strong")} == {(5.0, "length_matched")}
+    assert {value for arm, value in options.items() if arm.startswith("published")} == {(0.1, "published")}
+    kinds = {
+        run.arm: tuple(run.plan.values[f"replay.{name}"] for name in ("capacity", "weighting", "control"))
+        for run in runs
+    }
+    for dose in ("strong", "published"):
+        assert {arm: kind for arm, kind in kinds.items() if arm.startswith(dose)} == {
+            f"{dose}-one": (1, "uniform", "none"),
+            f"{dose}-frequency": (16, "frequency", "none"),
+            f"{dose}-uniform": (16, "uniform", "none"),
+            f"{dose}-random": (16, "uniform", "random"),
+            f"{dose}-noise": (16, "uniform", "noise"),
+        }
+    assert kinds["control"] == (16, "uniform", "zero")
+
+
+def test_the_sweep_of_grpo_dropout(place: Place) -> None:
+    runs = runs_of("tiny/sweep-grpo-dropout.yaml", place)
+    assert len(runs) == 5 * (1 + 9 + 7)
+    assert {run.rollouts for run in runs} == {25_600}
+    values = {run.arm: run.plan.values for run in runs}
+    assert {each["surrogate.loss_agg_mode"] for each in values.values()} == {"token-mean"}
+    for target in ("positive", "negative", "both"):
+        for recentre in ("prob", "uniform", "none"):
+            chosen = values[f"dropout-target={target}-recentre={recentre}"]
+            assert (chosen["grpo_dropout.target"], chosen["grpo_dropout.recentre"]) == (target, recentre)
+    # The paper's form is the one arm of the grid with the defaults; the others differ from it in what they say.
+    paper = values.pop("dropout-target=positive-recentre=prob")
+    changed = {
+        arm: {
+            name for name, value in each.items() if name.startswith("grpo_dropout") and value != paper[name]
+        }
+        for arm, each in values.items()
+    }
+    assert changed["random"] == changed["keep-scale"] == {"grpo_dropout.control"}
+    assert changed["strict"] == {"grpo_dropout.strict"}
+    assert len(changed["released"]) == 5
+    assert changed["grpo"] == set()
