@@ -92,7 +92,7 @@ class Cells:
         values = self.prompts.iloc[rows][[metric.name for metric in metrics]].to_numpy(dtype=np.float64)
         mean, error, count = clustered_error(values, units)
         least = [metric.lower for metric in metrics]
-        most = [1.0 if metric.kind == "rate" else metric.upper for metric in metrics]
+        most = [metric.most for metric in metrics]
         low, high = t_limits(mean, error, count, level, least, most)
         n = (~np.isnan(values)).sum(axis=0)
         return [

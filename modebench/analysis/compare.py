@@ -339,7 +339,7 @@ def _cell(
     differences = b - a
     unit = np.zeros(len(rows), dtype=np.int64) if tests.level is None else _labels(identity, [tests.level])
     prompt = _labels(identity, [str(name) for name in identity if name != tests.level])
-    width = np.array([m.upper - m.lower for m in metrics])
+    width = np.array([m.most - m.lower for m in metrics])
     limits, p_values = tests.limits(differences, prompt, unit, width), tests.p_values(differences, prompt)
     units = len(np.unique(unit))
     seeds = tests.over_units(differences, unit, width) if units >= _MIN_SEEDS else None

@@ -22,7 +22,7 @@ class Metric(NamedTuple):
         kind: ``rate`` (in [0, 1]; Wilson on the effective sample size) or ``mean`` (t over prompts).
         undefined: why the value is null when no prompt defines it.
         lower: smallest possible value.
-        upper: largest possible value.
+        upper: largest possible value of a ``mean``.
     """
 
     name: str
@@ -30,6 +30,11 @@ class Metric(NamedTuple):
     undefined: str
     lower: float = 0.0
     upper: float = float("inf")
+
+    @property
+    def most(self) -> float:
+        """Largest possible value."""
+        return 1.0 if self.kind == "rate" else self.upper
 
 
 def cell_metrics(ks: Sequence[int], group_size: int) -> tuple[Metric, ...]:

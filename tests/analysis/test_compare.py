@@ -107,6 +107,7 @@ def test_a_difference_of_nothing_keeps_width(make_samples):
     assert cell["pcmd"]["high"] == pytest.approx(0.0876, abs=1e-4)
     assert cell["pcmd"]["low"] == pytest.approx(-0.0876, abs=1e-4)
     assert cell["pcmd"]["p"] == 1
+    assert (cell["accuracy"]["low"], cell["accuracy"]["high"]) == (cell["pcmd"]["low"], cell["pcmd"]["high"])
 
 
 def seeds(make_samples, *prompts):

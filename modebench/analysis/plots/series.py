@@ -23,7 +23,7 @@ _TITLES = {"pcmd": "PCMD", "effective_modes": "effective modes", "distinct_pair_
 _NUMBERS = frozenset(
     {"split", "prompts", "prompts_without_samples", "samples_per_prompt", "metric", "value", "low", "high"}
     | {"n", "reportable", "k", "rank", "difference", "p", "p_holm", "value_a", "value_b"}
-    | {"seeds", "seed_low", "seed_high"}
+    | {"seeds", "seed_low", "seed_high", "seed_p", "units"}
 )
 _WIDTH = 34
 _MOST_INSIDE = 5

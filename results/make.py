@@ -1,0 +1,216 @@
+"""From a sweep to results/NAME: table, paired differences, figure and manifest.
+
+    python results/make.py runs/sweep-collapse results/collapse --primary dr_grpo:re_dr --primary maxrl:re_max
+
+Every number comes from the run folders, by the functions of the package:
+
+table.csv, table.md  the base and every arm at its last step, t intervals over seeds
+differences.csv      every pair of arms, and every arm against the base, paired by seed and prompt
+primary.md           of these the primary contrasts
+figure.png           PCMD and accuracy over the training steps, a panel a domain
+manifest.json        sweep.json, and of every run versions, totals and the SHA-256 of settings and weights
+
+A difference has an interval from a bootstrap of seeds and prompts (low, high), and a t interval and test over
+seeds (seed_low, seed_high, seed_p). seed_p_holm is seed_p after Holm's adjustment over the primary contrasts
+in all domains, for every metric by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot
+
+import modebench as mb
+from modebench.analysis.grid import DASH, Grid, render_grid
+from modebench.analysis.sign_flip import holm
+from modebench.analysis.summary import summary_document
+from modebench.analysis.table import COLLAPSE_COLUMNS, COLLAPSE_LIMITS, render
+from modebench.cli.errors import exit_code
+from modebench.provenance import versions
+from modebench.results import BASE
+from modebench.runs import file_sha256, read_json_object, write_atomically
+
+METRICS = ["pcmd", "accuracy", "pass@8", "modes@8", "distinct_pair_rate"]
+Contrast = tuple[str, str]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the results of a sweep.
+
+    Raises:
+        UsageError: the folder holds no sweep or no finished run, or a contrast names no arm.
+    """
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("sweep", type=Path, help="folder of modebench sweep")
+    parser.add_argument("output", type=Path, help="folder of the results")
+    parser.add_argument(
+        "--primary", action="append", default=[], metavar="A:B", help="a primary contrast, B - A"
+    )
+    parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap (default: %(default)s)")
+    asked = parser.parse_args(arguments)
+    sweep = _sweep(asked.sweep)
+    runs, warnings = mb.load_results(asked.sweep)
+    folders = sorted({run.path.parent.parent for run in runs})
+    _check_complete(asked.sweep, sweep, folders)
+    samples = runs.samples(texts=False)
+    arms = [BASE, *sorted(set(samples["arm"]) - {BASE})]
+    primary = _contrasts(asked.primary, arms)
+    over = "seed" if samples["seed"].nunique() > 1 else None
+    asked.output.mkdir(parents=True, exist_ok=True)
+    document = summary_document(samples, ["domain", "arm"], upper_level=over, chance=runs.chance())
+    document["cells"].sort(key=lambda cell: (cell["domain"], arms.index(cell["arm"])))
+    document["warnings"] += warnings
+    columns = ["domain", "arm", *(["units"] if over else []), "prompts×samples", *COLLAPSE_COLUMNS]
+    for layout, name in (("csv", "table.csv"), ("markdown", "table.md")):
+        text = render(document, layout, columns, chance=False, limits=COLLAPSE_LIMITS)
+        write_atomically(asked.output / name, text.rstrip() + "\n")
+    found = differences(samples, arms, primary, asked.draws)
+    write_atomically(asked.output / "differences.csv", found.to_csv(index=False))
+    write_atomically(asked.output / "primary.md", _primary_table(found, asked.draws) + "\n")
+    _draw(folders, over, asked.output / "figure.png")
+    manifest = {
+        "made": versions(),
+        "primary": primary,
+        "draws": asked.draws,
+        "warnings": warnings,
+        "sweep": sweep,
+        "runs": [_run(asked.sweep, folder) for folder in folders],
+    }
+    write_atomically(
+        asked.output / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    )
+
+
+def _sweep(folder: Path) -> dict[str, Any]:
+    if not (folder / "sweep.json").is_file():
+        raise mb.UsageError(f"{folder} is no folder of modebench sweep: it has no sweep.json")
+    return read_json_object(folder / "sweep.json")
+
+
+def _check_complete(sweep: Path, asked: dict[str, Any], folders: Sequence[Path]) -> None:
+    """Results are made of all runs of a sweep and of no others."""
+    wanted, found = {run["path"] for run in asked["runs"]}, {str(path.relative_to(sweep)) for path in folders}
+    for kind, paths in (("has not finished", wanted - found), ("is not of this sweep", found - wanted)):
+        if paths:
+            raise mb.UsageError(f"{sweep}: {min(paths)} {kind} ({len(paths)} such runs)")
+
+
+def _contrasts(texts: Sequence[str], arms: Sequence[str]) -> list[Contrast]:
+    found = []
+    for text in texts:
+        a, _, b = text.partition(":")
+        if a not in arms or b not in arms or a == b:
+            raise mb.UsageError(f"--primary {text} is not A:B of two arms; there are {', '.join(arms)}")
+        found.append((a, b))
+    return found
+
+
+def differences(
+    samples: pd.DataFrame, arms: Sequence[str], primary: Sequence[Contrast], draws: int
+) -> pd.DataFrame:
+    """B - A of every pair of arms in every domain: a row a contrast, domain and metric.
+
+    Args:
+        samples: of the base and of all arms at their last steps.
+        arms: names, the base first.
+        primary: contrasts whose tests are adjusted together; they have the direction given here.
+        draws: of the bootstrap.
+    """
+    flipped = {(b, a) for a, b in primary}
+    pairs = [(b, a) if (a, b) in flipped else (a, b) for a, b in combinations(arms, 2)]
+    tables = []
+    for a, b in pairs:
+        sides = (samples[samples["arm"] == arm] for arm in (a, b))
+        table = mb.compare(*sides, by=["domain"], bootstrap=draws, starred=METRICS)
+        table = table[table["metric"].isin(METRICS)].assign(a=a, b=b, primary=(a, b) in primary)
+        tables.append(table)
+    columns = ["a", "b", "domain", "metric", "primary", "value_a", "value_b", "difference", "low", "high"]
+    columns += ["seed_low", "seed_high", "seed_p", "seed_p_holm", "seeds", "prompts", "pairs", "n"]
+    found = pd.concat(tables, ignore_index=True).reindex(columns=columns)
+    for metric in METRICS:
+        tested = found.index[found["primary"] & (found["metric"] == metric) & found["seed_p"].notna()]
+        if len(tested):
+            found.loc[tested, "seed_p_holm"] = holm(found.loc[tested, "seed_p"].tolist())
+    return found
+
+
+def _primary_table(found: pd.DataFrame, draws: int) -> str:
+    """The primary contrasts in Markdown."""
+
+    def limits(low: float, high: float) -> str:
+        return DASH if np.isnan(low) else f"[{low:+.3f}, {high:+.3f}]"
+
+    def p(value: float) -> str:
+        return DASH if np.isnan(value) else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+    header = [
+        "contrast",
+        "domain",
+        "metric",
+        "A",
+        "B",
+        "B − A",
+        "seeds and prompts",
+        "over seeds",
+        "p",
+        "p (Holm)",
+        "n",
+    ]
+    rows = [
+        [
+            f"{row.b} − {row.a}", row.domain, row.metric, f"{row.value_a:.3f}", f"{row.value_b:.3f}",
+            f"{row.difference:+.3f}", limits(row.low, row.high), limits(row.seed_low, row.seed_high),
+            p(row.seed_p), p(row.seed_p_holm), str(row.n),
+        ]
+        for row in found[found["primary"]].sort_values(["metric", "a", "domain"], kind="stable").itertuples()
+    ]  # fmt: skip
+    notes = [
+        f"95% intervals: a bootstrap of seeds and prompts ({draws} draws), and t over seeds; p: t test over "
+        "seeds, adjusted by Holm's method over contrasts and domains, for every metric by itself; n: prompts "
+        f"× seeds that define the metric on both sides; {DASH}: undefined, or all seeds agree"
+    ]
+    return render_grid(Grid(header, rows, None, notes, [True] * 3 + [False] * 8), "markdown")
+
+
+def _draw(folders: Sequence[Path], over: str | None, path: Path) -> None:
+    """The collapse curves of every domain."""
+    samples = mb.load_samples([folder / "eval" for folder in folders], texts=False)
+    summary = mb.summarize(samples, ["domain", "arm", "step"], upper_level=over)
+    domains = sorted(summary["domain"].unique())
+    figure, axes = pyplot.subplots(1, len(domains), figsize=(5.5 * len(domains), 4.5), squeeze=False)
+    for domain, ax in zip(domains, axes[0], strict=True):
+        mb.plots.collapse_curve(summary[summary["domain"] == domain], ax, by="arm")
+        ax.set_title(domain)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def _run(sweep: Path, folder: Path) -> dict[str, Any]:
+    """What the results rest on, of one run."""
+    summary = read_json_object(folder / "summary.json")
+    weights = folder / summary["last_checkpoint"] / "model.safetensors"
+    kept = ("method", "model", "seed", "steps", "totals", "last_checkpoint", "versions", "git", "platform")
+    return {
+        "path": str(folder.relative_to(sweep)),
+        "config_sha256": file_sha256(folder / "config.yaml"),
+        "weights_sha256": file_sha256(weights) if weights.is_file() else None,
+        **{name: summary[name] for name in kept},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main))

@@ -1,0 +1,109 @@
+"""results/make.py: from the folder of a sweep to table, differences, figure and manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import runpy
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+import modebench as mb
+from modebench.cli.errors import exit_code
+from modebench.provenance import versions
+from tests.test_results import trained
+
+ARMS = {"flat": "collapsed", "kept": "uniform"}
+SCRIPT = Path(__file__).parents[1] / "results" / "make.py"
+Make = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweep")
+    runs = []
+    for seed in (0, 1, 2):
+        for arm, kind in ARMS.items():
+            path = f"graph_coloring/{arm}/seed-{seed}"
+            trained(folder / path, kind, arm, seed)
+            told = {"method": arm, "model": "tiny", "seed": seed, "totals": {}, **versions()}
+            summary = json.loads((folder / path / "summary.json").read_text())
+            summary |= told | {"last_checkpoint": "checkpoints/step-000004"}
+            (folder / path / "summary.json").write_text(json.dumps(summary))
+            (folder / path / "checkpoints/step-000004").mkdir(parents=True)
+            (folder / path / "checkpoints/step-000004/model.safetensors").write_bytes(b"weights")
+            runs.append({"path": path})
+    (folder / "sweep.json").write_text(json.dumps({"runs": runs}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def make() -> Make:
+    main = runpy.run_path(str(SCRIPT))["main"]
+    return lambda *arguments: exit_code(lambda: main([str(argument) for argument in arguments]))
+
+
+def test_results_of_a_sweep(sweep: Path, make: Make, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    assert make(sweep, out, "--primary", "kept:flat", "--draws", 50) == 0
+    names = {"table.csv", "table.md", "differences.csv", "primary.md", "figure.png", "manifest.json"}
+    assert {path.name for path in out.iterdir()} == names
+    rows = [line.split(" | ")[1] for line in (out / "table.md").read_text().splitlines() if "12×8" in line]
+    assert rows == ["base", "flat", "kept"]
+    found = pd.read_csv(out / "differences.csv")
+    assert sorted(set(zip(found["a"], found["b"], strict=True))) == [
+        ("base", "flat"), ("base", "kept"), ("kept", "flat"),
+    ]  # fmt: skip
+    [row] = found[(found["a"] == "kept") & (found["metric"] == "pcmd")].to_dict("records")
+    assert row["value_b"] == 0
+    assert row["difference"] == pytest.approx(-row["value_a"])
+    assert row["low"] <= row["difference"] <= row["high"]
+    # The test over seeds is that of the three means, and the only primary test of its metric.
+    samples = mb.load_results(sweep)[0].samples(texts=False)
+    by_seed = mb.summarize(samples[samples["arm"] == "kept"], ["seed"])
+    means = by_seed.loc[by_seed["metric"] == "pcmd", "value"]
+    assert row["seed_p"] == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+    assert row["seed_p_holm"] == row["seed_p"]
+    assert found.loc[~found["primary"], "seed_p_holm"].isna().all()
+    assert "flat − kept" in (out / "primary.md").read_text()
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["runs"][0]["weights_sha256"] == hashlib.sha256(b"weights").hexdigest()
+    assert [run["path"] for run in manifest["runs"]] == sorted(r["path"] for r in manifest["sweep"]["runs"])
+
+
+def test_tests_of_several_primary_contrasts_are_adjusted_together(
+    sweep: Path, make: Make, tmp_path: Path
+) -> None:
+    assert make(sweep, tmp_path, "--primary", "base:flat", "--primary", "base:kept", "--draws", 20) == 0
+    found = pd.read_csv(tmp_path / "differences.csv")
+    p = found[found["primary"] & (found["metric"] == "accuracy")].sort_values("seed_p")
+    assert list(p["seed_p_holm"]) == pytest.approx(
+        [min(2 * p["seed_p"].iloc[0], 1), p["seed_p_holm"].iloc[1]]
+    )
+    assert p["seed_p_holm"].iloc[1] == max(p["seed_p"].iloc[1], p["seed_p_holm"].iloc[0])
+
+
+def test_results_need_the_whole_sweep(
+    sweep: Path, make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*arguments: object) -> str:
+        assert make(*arguments) == 2
+        assert not (tmp_path / "out").exists()
+        return capsys.readouterr().err
+
+    assert "--primary kept:x is not A:B of two arms" in refused(
+        sweep, tmp_path / "out", "--primary", "kept:x"
+    )
+    assert "has no sweep.json" in refused(sweep / "graph_coloring", tmp_path / "out")
+    part = tmp_path / "part"
+    shutil.copytree(sweep, part)
+    trained(part / "graph_coloring/late/seed-0", "uniform", "late", 0)
+    assert "late/seed-0 is not of this sweep (1 such runs)" in refused(part, tmp_path / "out")
+    shutil.rmtree(part / "graph_coloring/late")
+    shutil.rmtree(part / "graph_coloring/kept/seed-2")
+    assert "graph_coloring/kept/seed-2 has not finished (1 such runs)" in refused(part, tmp_path / "out")
