@@ -196,7 +196,8 @@ class Method:
     def effects(self, state: MethodState) -> dict[str, int]:
         """What each part changed since this was last asked, and the surrogate's clipping and ratio; see the
         module."""
-        names = [*(part.name for part in self.parts), "surrogate.clip", "surrogate.ratio"]
+        names = [*(part.name for part in self.parts), "surrogate.ratio"]
+        names += ["surrogate.clip"] if self.surrogate.clip else []
         told = {name: state.changed[name] for name in names}
         state.changed.clear()
         return told

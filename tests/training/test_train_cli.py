@@ -97,9 +97,9 @@ def test_what_a_run_writes(place: Place, tmp_path: Path, monkeypatch: pytest.Mon
         "rollouts": 32, "tokens": steps[-1]["total/tokens"], "discarded": 0, "updates": 4, "scored": 0,
     }  # fmt: skip
     # One update a batch: every ratio is 1, and clipping never binds.
-    assert summary["inert"] == ["surrogate.clip", "surrogate.ratio"]
+    assert summary["inert"] == ["surrogate.ratio", "surrogate.clip"]
     assert summary["effects"]["replay"] == sum(step["effect/replay"] for step in steps) > 0
-    assert "without effect in this run (counted 0 times): surrogate.clip, surrogate.ratio" in child.text
+    assert "without effect in this run (counted 0 times): surrogate.ratio, surrogate.clip" in child.text
 
 
 def test_best_on_dev_is_kept_and_named_beside_the_last(place: Place, tmp_path: Path) -> None:
