@@ -1,6 +1,7 @@
 """One training run as torchrun starts it in every process; leaves what the tests compare.
 
-Arguments: folder, number of processes that there must be, steps, prompts a step, ``resume`` or ``new``.
+Arguments: folder, number of processes that there must be, steps, prompts a step, ``resume`` or ``new``, and
+settings of the method.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ class Recorder(Part):
             Path(self.path).write_text(json.dumps(shown))
 
 
-def main(folder: Path, processes: int, steps: int, prompts: int, start: str) -> None:
+def main(folder: Path, processes: int, steps: int, prompts: int, start: str, chosen: Sequence[str]) -> None:
     model = folder.parent / "model"
     if start == "resume":
         planned = recorded(TrainingFolder.open(folder))
     else:
         planned = plan([from_assignments([
-            "method=re_max", f"model=hf/{model}", f"steps={steps}", f"rollout.num_prompts={prompts}",
+            *chosen, f"model=hf/{model}", f"steps={steps}", f"rollout.num_prompts={prompts}",
             "data.domains=letters", "data.limit=6", "rollout.group_size=6", "rollout.max_completion_length=8",
             "eval.limit=2", "eval.samples=2", "eval.dev_limit=0", "checkpoint.every=2", "checkpoint.keep=0",
             "optimizer.max_grad_norm=0", "run.device=cpu", "run.threads=1",
@@ -63,4 +64,4 @@ def main(folder: Path, processes: int, steps: int, prompts: int, start: str) -> 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:5]), start=sys.argv[5])
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:5]), start=sys.argv[5], chosen=sys.argv[6:])

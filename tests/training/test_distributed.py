@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,19 @@ STEPS = 4
 ROOT = Path(__file__).parents[2]
 
 
-def run(place: Place, folder: Path, processes: int, prompts: int, start: str = "new") -> None:
+def run(
+    place: Place,
+    folder: Path,
+    processes: int,
+    prompts: int,
+    start: str = "new",
+    chosen: Sequence[str] = ("method=re_max",),
+) -> None:
     """Train in `folder` with so many processes; they check themselves that they are as many."""
     launcher = [sys.executable]
     if processes > 1:
         launcher += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-    arguments = [folder, processes, STEPS, prompts, start]
+    arguments = [folder, processes, STEPS, prompts, start, *chosen]
     script = ROOT / "tests/training/distributed_run.py"
     done = subprocess.run(
         [*launcher, str(script), *map(str, arguments)],
@@ -92,3 +100,24 @@ def test_what_two_processes_saved_one_goes_on_with(place: Place, tmp_path: Path)
     for at, gradient in enumerate(gradients(mixed), 2):
         if gradient.norm() > 0:
             assert float((gradient - gradients(two)[at]).norm()) <= 1e-5 * float(gradient.norm())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        ("method=semantic_maxent", "add=replay,grpo_dropout", "grpo_dropout.control=random"),
+        ("method=dr_grpo", "add=rlep,replay", "replay.exemplar=random"),
+    ],
+)
+def test_parts_remember_the_same_on_any_number_of_processes(
+    place: Place, tmp_path: Path, chosen: Sequence[str]
+) -> None:
+    shutil.copytree(place.model, tmp_path / "model")
+    one, two = tmp_path / "one", tmp_path / "two"
+    run(place, one, 1, 3, chosen=chosen)
+    run(place, two, 2, 3, chosen=chosen)
+    assert state(two, STEPS)["method"] == state(one, STEPS)["method"]
+    live = [step for step, gradient in enumerate(gradients(one)) if gradient.norm() > 0]
+    for rank in (0, 1):
+        assert_close(gradients(two, rank)[live[0]], gradients(one)[live[0]])
