@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
     from modebench.training.likelihood import TokenScores
 
+ROUNDING = 1e-5
+"""Nats by which a log-probability may differ when the same policy scores a token in another batch."""
+
 Kind = Literal["exact_kl", "exact_js", "k1", "k2", "k3", "released_kl", "released_js"]
 
 
@@ -48,11 +51,10 @@ class Divergence(Part):
 
     Attributes:
         kind: see the module.
-        beta: the weight of its mean over the fresh tokens.
+        beta: the weight of its mean over the fresh tokens; 0 holds no reference.
     """
 
     name: ClassVar[str] = "divergence"
-    needs_reference: ClassVar[bool] = True
     kind: Kind = "exact_kl"
     beta: float = 0.04
 
@@ -60,8 +62,12 @@ class Divergence(Part):
         if self.beta < 0:
             raise UsageError(f"divergence.beta must not be negative, not {self.beta}")
 
+    @property
+    def needs_reference(self) -> bool:
+        return self.beta > 0
+
     def regularise(self, rows: list[Row], state: Any) -> list[Row]:
-        return regularised(rows, self.name, self.kind, self.beta)
+        return regularised(rows, self.name, self.kind, self.beta) if self.beta else rows
 
 
 @dataclass(frozen=True)
@@ -100,8 +106,8 @@ def token_values(kind: str, scores: TokenScores, log_ratio_K: torch.Tensor) -> t
     """[K] the value of a kind at every token, in nats, with gradient.
 
     Args:
-        kind: of a divergence; ``entropy``; or ``abs_log_ratio``, |logp - logp_old|, whose gradient is zero
-            where the two are equal.
+        kind: of a divergence; ``entropy``; or ``abs_log_ratio``, |logp - logp_old|, of no value and no
+            gradient where the two are equal but for `ROUNDING`: its slope would be full on noise.
         scores: of the tokens; those of a divergence with the reference.
         log_ratio_K: logp - logp_old.
     """
@@ -136,7 +142,7 @@ _PRESENT: dict[str, Callable[[TokenScores, torch.Tensor], Any]] = {
     "exact_kl": lambda scores, log_ratio_K: scores.exact["exact_kl"],
     "exact_js": lambda scores, log_ratio_K: scores.exact["exact_js"],
     "entropy": lambda scores, log_ratio_K: scores.entropy_K,
-    "abs_log_ratio": lambda scores, log_ratio_K: log_ratio_K.abs(),
+    "abs_log_ratio": lambda scores, log_ratio_K: log_ratio_K.abs() * (log_ratio_K.abs() > ROUNDING),
 }
 EXACT = ("exact_kl", "exact_js")
 REFERENCE_KINDS = (*EXACT, *_SAMPLED)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from modebench.training.batch import Row
-from modebench.training.divergence import token_values
+from modebench.training.divergence import ROUNDING, token_values
 from modebench.training.likelihood import MICRO_BATCH_TOKENS, Scorer, TokenScores
 from modebench.training.packing import micro_batches
 from modebench.training.surrogates import RatioLevel
@@ -39,7 +39,7 @@ class Statistics:
         loss, tokens: of each term.
         surrogate_tokens: tokens of surrogate rows.
         entropy: sum of entropies, nats.
-        off_policy_tokens: tokens whose ratio is not 1.
+        off_policy_tokens: tokens whose |logp − logp_old| is more than rounding.
         clipped: tokens whose ratio lies outside the clip range on the side where clipping binds.
         acting: of each regulariser, the tokens on which its value is not exactly 0.
         log_ratio_abs, log_ratio_max: sum and maximum of |logp − logp_old|.
@@ -188,7 +188,7 @@ def _losses(
     statistics = Statistics(
         surrogate_tokens=len(log_ratio_abs_K),
         entropy=scores.entropy_K.detach()[surrogate_K].sum().item(),
-        off_policy_tokens=int(log_ratio_abs_K.count_nonzero()),
+        off_policy_tokens=int((log_ratio_abs_K > ROUNDING).sum()),
         clipped=int(binds_K.sum()),
         log_ratio_abs=log_ratio_abs_K.sum().item(),
         log_ratio_max=_largest(log_ratio_abs_K),

@@ -107,14 +107,17 @@ class Part:
     name: ClassVar[str]
     needs_statistics: ClassVar[bool] = False
     """`reweigh` is called, with a pass without gradient before every update."""
-    needs_reference: ClassVar[bool] = False
-    """A frozen copy of the policy as the run began is held."""
     needs_whole_groups: ClassVar[bool] = False
     """An update on some rollouts of a group would not be what it is meant to be."""
     stage: ClassVar[Stage] = Stage.BONUS
     headline: ClassVar[Mapping[str, str]] = {}
     """Metrics of this part whose mean over the run goes into summary.json, each with the metric that weighs
     the steps."""
+
+    @property
+    def needs_reference(self) -> bool:
+        """A frozen copy of the policy as the run began must be at hand."""
+        return False
 
     @property
     def provides(self) -> frozenset[str]:

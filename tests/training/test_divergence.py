@@ -117,8 +117,11 @@ def test_values_of_a_token_by_hand() -> None:
     }
     for kind, value in expected.items():
         assert token_values(kind, scores, logp_K).item() == pytest.approx(value, abs=1e-6)
-    ratio_K = torch.tensor([-0.25])
-    assert token_values("abs_log_ratio", scores, ratio_K).item() == 0.25
+    ratio_K = torch.tensor([-0.25, 2e-5, 5e-6, 0.0], requires_grad=True)
+    moved_K = token_values("abs_log_ratio", scores, ratio_K)
+    assert moved_K.tolist() == pytest.approx([0.25, 2e-5, 0, 0])
+    # Rounding has no slope: it would be a full one, of random sign.
+    assert slope(moved_K.sum(), ratio_K).tolist() == [-1, 1, 0, 0]
 
 
 @given(st.lists(st.tuples(st.floats(-30, 30), st.floats(-30, 30)), min_size=2, max_size=6))
@@ -271,6 +274,7 @@ def test_groups_that_are_all_right_have_the_gradient_of_the_divergence_alone() -
     assert method.needs_reference
     assert all(row.has_gradient and not np.any(row.advantage_T) for row in rows)
     inert = build("grpo_kl", {"divergence.beta": 0}, max_completion_length=10)
+    assert not inert.needs_reference
     assert not any(row.has_gradient for row in inert.credit([rewarded(1, 1)], inert.state(0)))
 
 
