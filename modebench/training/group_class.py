@@ -34,7 +34,7 @@ class GroupClass(Part):
     def requires(self) -> Mapping[str, str]:
         if self.keep == "mixed":
             return {}
-        return {UNMIXED_CREDIT: "where all are right nothing else has a gradient"}
+        return {UNMIXED_CREDIT: "where all are right no rollout is worth anything"}
 
     def select(self, group: Group, advantage_G: Floats, kept_G: Kept, state: Any) -> tuple[Floats, Kept]:
         own = [rollout.reward > 0 for rollout in group.rollouts if rollout.origin == "fresh"]

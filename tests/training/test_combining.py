@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
@@ -17,8 +18,15 @@ from click.testing import CliRunner
 
 from modebench.cli.methods_command import command
 from modebench.errors import UsageError
-from modebench.training.batch import Group
-from modebench.training.combining import pair_table, refusal
+from modebench.training.batch import Group, Row
+from modebench.training.combining import (
+    BASELINE,
+    FOREIGN_ROLLOUTS,
+    GRADED_REWARDS,
+    UNMIXED_CREDIT,
+    pair_table,
+    refusal,
+)
 from modebench.training.config import OptimizerConfig, TrainConfig
 from modebench.training.likelihood import Scorer
 from modebench.training.method import Method, MethodState
@@ -26,7 +34,7 @@ from modebench.training.methods import METHODS, PARTS, build
 from modebench.training.part import Part, Stage
 from modebench.training.recipe import run_updates
 from modebench.training.update import Updater
-from tests.training.groups import Bigram, moded
+from tests.training.groups import Bigram, moded, worth
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods" / "combining.md"
 LEARNING_RATE = OptimizerConfig(learning_rate=0.5)
@@ -120,6 +128,52 @@ def test_every_two_parts(first: str) -> None:
             tried("dr_grpo", [one, other])
 
 
+def own_gradient(row: Row) -> bool:
+    """Whether a row has a gradient, its regularisers apart."""
+    return bool(np.any(row.weight_T if row.advantage_T is None else row.weight_T * row.advantage_T))
+
+
+def acting(method: Method, group: Group) -> set[str]:
+    """The terms of the loss that have a gradient on a group, after a step that left something to remember."""
+    state = method.state(0)
+    method.observe(groups(), state)
+    method.observe([group], state)
+    rows = method.credit([group], state) + method.extra_rows([group], state)
+    further = {each.term for row in rows for each in row.regularisers if each.weight_T.any()}
+    return {row.term for row in rows if own_gradient(row)} | further
+
+
+def test_what_acts_where_all_rollouts_are_right() -> None:
+    """Where modes are lost without a trace most methods do nothing."""
+    mixed, right = groups()
+    found = {name: acting(build(name, max_completion_length=8), right) for name in METHODS}
+    assert {name for name, terms in found.items() if "fresh" in terms} == {
+        "reinforce", "gapo", "setpo", "semantic_maxent",
+    }  # fmt: skip
+    assert {name for name, terms in found.items() if terms - {"fresh"}} == {
+        "re_dr", "re_max", "grpo_kl", "grpo_js", "entropy_bonus",
+    }  # fmt: skip
+    assert all("fresh" in acting(build(name, max_completion_length=8), mixed) for name in METHODS)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_parts_declare_is_so(name: str) -> None:
+    method = build(name, max_completion_length=3)  # what is shaped by length is shaped here
+    declared = frozenset[str]().union(*(part.provides for part in method.parts))
+    mixed, right = groups()
+    assert (UNMIXED_CREDIT in declared) == ("fresh" in acting(method, right))
+    assert (BASELINE in declared) == (min(worth(method, mixed)) < 0)
+    state = method.state(0)
+    method.observe([mixed], state)
+    method.observe([mixed], state)
+    credit = method._credit(mixed, state)
+    assert (FOREIGN_ROLLOUTS in declared) == (credit.group.size > mixed.size)
+    paid_G = mixed.reward_G
+    for part in method.parts:
+        paid_G = part.reward(mixed, paid_G, state.parts.get(part.name))
+    assert (GRADED_REWARDS in declared) == (not set(paid_G) <= {0.0, 1.0})
+
+
 def test_parts_are_called_by_stage_whatever_their_order() -> None:
     adds = ["grpo_dropout", "mask_truncated", "setpo", "ucpo"]
     methods = [build("dr_grpo", adds=order, max_completion_length=8) for order in (adds, adds[::-1])]
@@ -148,7 +202,7 @@ def test_three_parts_keep_their_own_state() -> None:
         ("maxrl", {}, ["gapo"], "maxrl: advantage does not go with gapo"),
         ("reinforce", {}, ["grpo_dropout"], "grpo_dropout needs a baseline"),
         ("grpo_dropout", {}, ["rlep"], "their surprisal under the sampler is not known"),
-        ("dr_grpo", {"group_class.keep": "all_right"}, ["group_class"], "nothing else has a gradient"),
+        ("dr_grpo", {"group_class.keep": "all_right"}, ["group_class"], "no rollout is worth anything"),
         ("re_dr", {"advantage.kind": "maxrl"}, ["rlep"], "the successes of the policy's own rollouts"),
     ],
 )
