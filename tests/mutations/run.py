@@ -35,6 +35,10 @@ FAULTS = "tests/training/test_known_faults.py"
 REPLAY = "tests/training/test_replay.py"
 LIKELIHOOD = "tests/training/test_likelihood.py"
 LOSS = "tests/training/test_loss.py"
+DAPO = "tests/training/test_dapo.py"
+DIVERGENCE = "tests/training/test_divergence.py"
+RECIPE = "tests/training/test_recipe.py"
+SELECTION = "tests/training/test_token_selection.py"
 MUTATIONS = (
     Mutation("verifiers/extraction.py", "text.rfind(_BOX)", "text.find(_BOX)", CONFORMANCE),
     Mutation("verifiers/extraction.py", "SHORT_LINE = Surface(160", "SHORT_LINE = Surface(161", CONFORMANCE),
@@ -84,9 +88,24 @@ MUTATIONS = (
     Mutation("training/advantages.py", "std(ddof=self.ddof)", "std(ddof=1)", "tests/training/test_advantages.py"),
     Mutation("training/advantages.py", "np.ptp(advantage_G) == 0", "not advantage_G.any()", FAULTS),
     Mutation("training/advantages.py", "advantage_G / mean - 1", "advantage_G / mean", FAULTS),
-    Mutation("training/surrogates.py", "if counts else 0.0", "", FAULTS),
-    Mutation("training/surrogates.py", "            if counts\n", "", FAULTS),
-    Mutation("training/surrogates.py", "1 / (len(lengths) * max(length, 1))", "1 / (len(groups) * max(length, 1))", "tests/training/test_surrogates.py"),
+    Mutation("training/surrogates.py", "float(counts)", "1.0", FAULTS),
+    Mutation("training/surrogates.py", " if row.weight_T.any()]", "]", FAULTS),
+    Mutation("training/surrogates.py", "1 / (len(lengths) * max(length, 1))", "1 / (rollouts * max(length, 1))", FAULTS),
+    Mutation("training/surrogates.py", "above_T | below_T", "above_T", SELECTION),
+    Mutation("training/loss.py", "torch.cat(means).detach()", "torch.cat(means)", DAPO),
+    Mutation("training/divergence.py", "reference_CV.exp() * _middle", "logp_CV.exp() * _middle", DIVERGENCE),
+    Mutation("training/divergence.py", "(reference_K - logp_K).expm1() - (reference_K", "(logp_K - reference_K).expm1() - (reference_K", DIVERGENCE),
+    Mutation("training/divergence.py", "difference_K / 2 - _middle", "difference_K - _middle", DIVERGENCE),
+    Mutation("training/likelihood.py", '"entropy" in wanted', "False", DIVERGENCE),
+    Mutation("training/token_selection.py", "values_K[counts_K].mean()", "values_K.mean()", SELECTION),
+    Mutation("training/token_selection.py", "counts_K & ~np.concatenate", "counts_K | ~np.concatenate", SELECTION),
+    Mutation("training/token_selection.py", "weight_K.sum() / left_K.sum()", "1.0", SELECTION),
+    Mutation("training/dapo.py", "if group.mixed", "if group.reward_G.any()", DAPO),
+    Mutation("training/dapo.py", "self.max_length - buffer - length_G", "self.max_length - length_G", DAPO),
+    Mutation("training/recipe.py", "if number > 0:", "if number > 1:", RECIPE),
+    Mutation("training/recipe.py", 'row.group if unit == "group" else index', "index", RECIPE),
+    Mutation("training/recipe.py", "method.normalise([rows[index] for index in part], state)", "[rows[index] for index in part]", RECIPE),
+    Mutation("training/method.py", "state.changed.clear()", "pass", RECIPE),
     Mutation("training/method.py", "~np.isfinite(group.reward_G))[0]", "np.isfinite(group.reward_G))[0]", FAULTS),
     Mutation("training/replay.py", "for mode in sorted(found)", "for mode in found", REPLAY),
     Mutation("training/replay.py", "min(found[mode])", "min(found[mode], key=len)", "tests/training/test_training_vectors.py"),
