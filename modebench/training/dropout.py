@@ -21,7 +21,8 @@ The defaults are the publication's text. Its released code differs; as switches:
 be positive), ``zero_push=drop`` (rows with h = 0 are left out), ``floor=quarter`` (at least max(1, G // 4)
 rows stay, those of largest h, before the restore step), ``advantages=recomputed`` (mean and deviation over
 the kept rows), and, in the run that it calls main, ``target=both``. Where pushes tie the code draws; here
-the first of the group come first, which is as good, as the order of a group's samples is random.
+the first of the group come first, which is as good, as the order of a group's samples is random. A group
+without any advantage stays whole under every switch; of such a group the code keeps G // 4 rows.
 
 Controls: ``random`` leaves out as many rows of the target sign, drawn at random; ``keep_scale`` leaves
 them in the average of the loss, with advantage 0.
@@ -144,6 +145,8 @@ class GRPODropout(Part):
         """
         if group.size < 2:
             raise UsageError("grpo_dropout compares the rollouts of a prompt: ask for 2 or more, not 1")
+        if not advantage_G.any():
+            return advantage_G, kept_G
         surprisal_G = surprisals(group)
         left_G = self._left(advantage_G, pushes(advantage_G, surprisal_G), kept_G)
         if state is not None:

@@ -181,8 +181,11 @@ def test_order_and_a_common_surprisal_have_no_part_in_it(
 
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])
-def test_groups_without_a_mixture_are_left_alone(reward: float) -> None:
-    advantage_G, kept_G = select(GRPODropout(), surprising([reward] * 4, [1, 2, 3, 9]))
+@pytest.mark.parametrize(
+    "options", [{}, {"target": "both", "strict": True}, {"zero_push": "drop", "floor": "quarter"}]
+)
+def test_groups_without_a_mixture_are_left_alone(reward: float, options: dict[str, Any]) -> None:
+    advantage_G, kept_G = select(GRPODropout(**options), surprising([reward] * 4, [1, 2, 3, 9]))
     assert kept_G.all()
     assert not advantage_G.any()
 

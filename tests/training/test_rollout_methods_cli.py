@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,19 @@ def test_headline_diagnostics_are_in_the_summary(place: Place, tmp_path: Path) -
     for name, value in headline.items():
         assert value == pytest.approx(weighted_mean(steps, name, "grpo_dropout/credited_groups"))
     assert 0 < headline["grpo_dropout/kept"] <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["rlep", "grpo_dropout", "gapo", "setpo", "ucpo", "semantic_maxent"])
+def test_every_method_trains(place: Place, tmp_path: Path, method: str) -> None:
+    child = place.train(tmp_path, *place.asked(method, 8, "eval.dev_limit=0", "eval.every=0"), "-o", "run")
+    assert child.wait() == 0, child.text
+    steps = lines(tmp_path / "run")
+    assert [step["total/rollouts"] for step in steps] == [8 * number for number in range(1, 9)]
+    assert any(step["grad_norm"] for step in steps)
+    for step in steps:
+        assert all(math.isfinite(value) for value in step.values() if value is not None)
+        assert {name.partition("/")[0] for name in step} & {method}  # it has something to say of itself
 
 
 @pytest.mark.slow
