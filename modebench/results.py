@@ -54,7 +54,7 @@ def load_results(sources: Source | Iterable[Source], *, base: bool = True) -> tu
                 raise UsageError(f"{folder} has finished, but has no evaluation of step {step}")
         if base:
             start = steps[0]
-            of_seed = first.setdefault(_tasks_and_seed(start), start)
+            of_seed = first.setdefault(_policy_and_seed(start), start)
             if of_seed is start:
                 found.append(BaseRun(start.folder))
             else:
@@ -78,9 +78,10 @@ def _by_training(runs: Runs) -> dict[Path, list[Run]]:
     return found
 
 
-def _tasks_and_seed(run: Run) -> tuple[Any, ...]:
+def _policy_and_seed(run: Run) -> tuple[Any, ...]:
     manifest = run.folder.manifest
-    return manifest["model"], manifest["seed"], run.settings()["tasks"]
+    asked = manifest["selection"]
+    return manifest["model"], manifest["seed"], tuple(asked["domains"]), tuple(asked["levels"])
 
 
 def _unlike(one: Run, other: Run) -> list[str]:

@@ -17,9 +17,11 @@ from tests.conftest import Command
 STEPS = 4
 
 
-def evaluation(folder: Path, kind: str, arm: str, seed: int, step: int, samples: int = 8) -> None:
+def evaluation(
+    folder: Path, kind: str, arm: str, seed: int, step: int, samples: int = 8, limit: int = 4
+) -> None:
     config = mb.EvalConfig(
-        selection=mb.Selection(domains=("graph_coloring",), limit=4),
+        selection=mb.Selection(domains=("graph_coloring",), limit=limit),
         samples=samples,
         seed=seed,
         arm=arm,
@@ -84,6 +86,10 @@ def test_what_does_not_belong_together(sweep: Path, tmp_path: Path) -> None:
     assert warning.startswith(f"base: {folder}/apart/seed-1/eval/step-000000 and {folder}/kept/seed-1")
     trained(folder / "other/seed-0", "uniform", "other", 0, samples=4)
     with pytest.raises(UsageError, match="differ in samples: 8 and 4"):
+        load_results(folder)
+    shutil.rmtree(folder / "other")
+    trained(folder / "other/seed-0", "uniform", "other", 0, limit=3)
+    with pytest.raises(UsageError, match="differ in tasks"):
         load_results(folder)
     with pytest.raises(UsageError, match="no training run has finished; unfinished: "):
         load_results(folder / "half")
