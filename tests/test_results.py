@@ -89,7 +89,7 @@ def test_what_does_not_belong_together(sweep: Path, tmp_path: Path) -> None:
         load_results(folder)
     shutil.rmtree(folder / "other")
     trained(folder / "other/seed-0", "uniform", "other", 0, limit=3)
-    with pytest.raises(UsageError, match="differ in tasks"):
+    with pytest.raises(UsageError, match="differ in prompts"):
         load_results(folder)
     with pytest.raises(UsageError, match="no training run has finished; unfinished: "):
         load_results(folder / "half")
