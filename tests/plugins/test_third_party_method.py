@@ -48,8 +48,8 @@ def python(environment: dict[str, str], *arguments: str) -> subprocess.Completed
 def test_a_third_party_method_is_listed_and_built(tmp_path: Path) -> None:
     environment = install(tmp_path, "rare_first = rare_first:METHOD\npart = rare_first:RareFirst")
     listed = python(environment, "-m", "modebench", "methods")
-    assert "rare_first  Rare first: A_i = r_i - mean(r) + bonus / n(mode_i)" in listed.stdout
-    assert "replay, mask_truncated, rare_first;" in listed.stdout
+    assert "Rare first: A_i = r_i - mean(r) + bonus / n(mode_i)" in listed.stdout
+    assert ", rare_first; options" in listed.stdout
     shown = python(environment, "-m", "modebench", "methods", "rare_first", "--json")
     assert json.loads(shown.stdout)["defaults"]["rare_first"] == {"bonus": 0.5}
     built = python(environment, "-c", CREDIT)
