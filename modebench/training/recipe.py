@@ -43,10 +43,15 @@ class StepReport:
     scored: int = 0
 
     def metrics(self) -> dict[str, Any]:
-        """Means over the updates; of gradients and rates None where there was no update."""
+        """Means over the updates; of gradients and rates None where there was no update.
+
+        The gap to the sampler is that of the first update: afterwards the policy has moved.
+        """
         statistics = sum((report.statistics for report in self.updates), Statistics())
+        first = self.updates[0].statistics.metrics() if self.updates else {}
         return {
             **statistics.metrics(len(self.updates)),
+            **{name: value for name, value in first.items() if name.startswith("sampler")},
             "learning_rate": self.updates[-1].learning_rate if self.updates else None,
             "grad_norm": _mean([report.grad_norm for report in self.updates]),
             "grad_norm/fresh": _mean([report.fresh_grad_norm for report in self.updates]),

@@ -185,6 +185,9 @@ def test_metrics_are_means_over_the_updates() -> None:
     assert metrics["grad_norm"] == pytest.approx(np.mean(norms))
     assert metrics["loss/fresh"] == pytest.approx(np.mean(losses))
     assert metrics["grad_norm/extra"] is None
+    # The sampler's log-probabilities are held against the policy that sampled, not against one that moved.
+    gaps = [update.statistics.metrics()["sampler_gap_max"] for update in report.updates]
+    assert metrics["sampler_gap_max"] == gaps[0] != gaps[1]
 
 
 def test_learning_rates_run_over_all_updates() -> None:
