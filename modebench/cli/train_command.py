@@ -107,7 +107,8 @@ def _dry_run(planned: Any) -> None:
     rollout = planned.config.rollout
     wanted = planned.config.steps * rollout.num_prompts
     click.echo(f"{'tasks':30} {len(tasks)}, {wanted / len(tasks):.2f} epochs")
-    click.echo(f"{'rollouts':30} {wanted * rollout.group_size}")
+    rollouts, rounds = wanted * rollout.group_size, planned.method.rounds
+    click.echo(f"{'rollouts':30} {rollouts}{f' to {rollouts * rounds}' if rounds > 1 else ''}")
     for message in build_messages(tasks[0], rollout.profile):
         click.echo(f"--- {message['role']}\n{message['content']}")
 

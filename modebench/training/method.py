@@ -7,9 +7,9 @@ backward pass of those `extra_gradient`, and `note`; at last `metrics` and `effe
 `reward`, `advantage`, `select`, each through all parts before the next. All of it is a function of its
 arguments and the state, so processes that hold the same groups agree.
 
-What each part does is counted where it is called: rollouts that it paid or credited otherwise or dropped,
-tokens whose loss it changed, rows that it added. A part that was asked and changed nothing is inert, whatever
-its name.
+What each part does is counted where it is called: plans and gradients that it changed, rollouts that it
+discarded, added, paid or credited otherwise or dropped, tokens whose loss it changed, rows that it added. A
+part that was asked and changed nothing is inert, whatever its name.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class Method:
         """Which tasks are asked in this update, and for how many rollouts each."""
         asked = [(task, group_size) for task in tasks]
         for part in self.parts:
-            asked = part.plan(asked, state.parts.get(part.name))
+            before, asked = asked, part.plan(asked, state.parts.get(part.name))
+            state.changed[part.name] += before != asked
         return asked
 
     def filter(self, groups: list[Group], state: MethodState) -> list[Group]:
@@ -184,7 +185,8 @@ class Method:
     def extra_gradient(self, gradients: list[torch.Tensor], state: MethodState) -> list[torch.Tensor]:
         """What the gradient of the extra rows becomes before it is added, a tensor a parameter."""
         for part in self.parts:
-            gradients = part.extra_gradient(gradients, state.parts.get(part.name))
+            before, gradients = gradients, part.extra_gradient(gradients, state.parts.get(part.name))
+            state.changed[part.name] += before is not gradients
         return gradients
 
     def note(self, statistics: Statistics, state: MethodState) -> None:
@@ -194,8 +196,7 @@ class Method:
         state.changed["surrogate.ratio"] += statistics.off_policy_tokens
 
     def effects(self, state: MethodState) -> dict[str, int]:
-        """What each part changed since this was last asked, and the surrogate's clipping and ratio; see the
-        module."""
+        """What each part changed since this was last asked; of the surrogate, its clipping and its ratios."""
         names = [*(part.name for part in self.parts), "surrogate.ratio"]
         names += ["surrogate.clip"] if self.surrogate.clip else []
         told = {name: state.changed[name] for name in names}

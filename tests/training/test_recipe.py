@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modebench.errors import UsageError
+from modebench.tasks import Task
 from modebench.training.batch import Floats, Group, Row
 from modebench.training.config import DataConfig, OptimizerConfig, RolloutConfig, TrainConfig, UpdateConfig
 from modebench.training.likelihood import Scorer
@@ -22,7 +23,7 @@ from modebench.training.methods import build
 from modebench.training.part import Part, Seen
 from modebench.training.recipe import StepReport, mini_batches, run_updates
 from modebench.training.update import Updater
-from tests.training.groups import Bigram, gradient, rewarded
+from tests.training.groups import TASK, Bigram, gradient, rewarded
 
 CAP = 8
 
@@ -216,6 +217,43 @@ def test_no_group_is_no_update() -> None:
     assert report.metrics()["learning_rate"] is None
     assert torch.equal(model.logits, Bigram().logits)
     assert not any(effects.values())
+
+
+@pytest.mark.parametrize("name", ["clip_cov", "kl_cov", "top_entropy"])
+def test_memory_settings_choose_no_tokens(name: str) -> None:
+    """The releases pool the tokens of a micro-batch; here they are those of the update."""
+    sets = {f"{name}.share": 0.2} | ({"clip_cov.low": 0.0} if name == "clip_cov" else {})
+    method = build(name, sets, max_completion_length=CAP)
+    ends = [
+        run(method, four_groups(), num_iterations=2, micro_batch_tokens=tokens)[1] for tokens in (1, 8192)
+    ]
+    torch.testing.assert_close(ends[0].logits, ends[1].logits, rtol=1e-10, atol=1e-12)
+    assert not torch.equal(ends[0].logits, Bigram().logits)
+
+
+@dataclass(frozen=True)
+class Planner(Part):
+    """Asks for the tasks backwards, or leaves them."""
+
+    name: ClassVar[str] = "planner"
+    backwards: bool = True
+
+    def plan(self, asked: list[tuple[Task, int]], state: Any) -> list[tuple[Task, int]]:
+        return asked[::-1] if self.backwards else asked
+
+    def extra_gradient(self, gradients: list[torch.Tensor], state: Any) -> list[torch.Tensor]:
+        return [2 * each for each in gradients] if self.backwards else gradients
+
+
+@pytest.mark.parametrize("backwards", [True, False])
+def test_plans_and_gradients_count_too(backwards: bool) -> None:
+    method = build("dr_grpo", max_completion_length=CAP)
+    method = replace(method, parts=(*method.parts, Planner(backwards)))
+    state = method.state(0)
+    method.plan([TASK, replace(TASK, id="test/1")], 4, state)
+    assert method.effects(state)["planner"] == backwards
+    method.extra_gradient([torch.ones(1)], state)
+    assert method.effects(state)["planner"] == backwards
 
 
 @dataclass(frozen=True)
