@@ -17,10 +17,9 @@ from modebench.errors import UsageError
 @click.command("pretrain")
 @click.option("--output", "-o", type=shared.PATH, help="Folder of the run, empty or new.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of tasks, texts and weights.")
-@click.option("--steps", type=int, help="Updates  [default: those of the packaged policy]")
 @click.option("--card/--no-card", default=True, show_default=True, help="Measure the policy at the end.")
 @click.option("--resume", type=shared.PATH, help="Continue this folder; its own settings apply.")
-def command(output: Path | None, seed: int, steps: int | None, card: bool, resume: Path | None) -> int:
+def command(output: Path | None, seed: int, card: bool, resume: Path | None) -> int:
     """Make the tiny policy that the package ships: about an hour on one core.
 
     Draws tasks outside every frozen split, trains a small model on right answers uniform over their modes
@@ -35,8 +34,7 @@ def command(output: Path | None, seed: int, steps: int | None, card: bool, resum
     if resume is not None:
         folder = PretrainingFolder.open(resume)
     elif output is not None:
-        config = PretrainConfig(seed=seed) if steps is None else PretrainConfig(seed=seed, steps=steps)
-        folder = PretrainingFolder.create(output, config)
+        folder = PretrainingFolder.create(output, PretrainConfig(seed=seed))
     else:
         raise UsageError("--output is missing, e.g. --output runs/tiny")
     try:

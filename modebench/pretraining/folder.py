@@ -21,7 +21,7 @@ import torch
 
 from modebench.errors import UsageError
 from modebench.pretraining.corpus import Frozen, Pool, make_pool
-from modebench.pretraining.pretrain import PretrainConfig, Pretrainer, Shape, Share
+from modebench.pretraining.pretrain import PoolSize, PretrainConfig, Pretrainer, Shape, Share, Stage
 from modebench.provenance import versions
 from modebench.runs import in_use, json_line, read_json_object, write_atomically
 from modebench.tiny import PROFILE_FILE
@@ -74,10 +74,8 @@ class PretrainingFolder:
         """A new run in an empty or missing folder.
 
         Raises:
-            UsageError: something stands there already, or a setting is out of range.
+            UsageError: something stands there already.
         """
-        if config.steps < 1:
-            raise UsageError(f"--steps must be at least 1, not {config.steps}")
         if in_use(path):
             raise UsageError(
                 f"output folder {path} is in use; choose another, or continue it with --resume {path}"
@@ -97,8 +95,13 @@ class PretrainingFolder:
         if not (path / SETTINGS).is_file():
             raise UsageError(f"{path} is not a pretraining folder: it has no {SETTINGS}")
         saved = read_json_object(path / SETTINGS)["config"]
-        shares = {domain: Share(**share) for domain, share in saved["shares"].items()}
-        return cls(path, PretrainConfig(**saved | {"shape": Shape(**saved["shape"]), "shares": shares}))
+        stages = tuple(
+            Stage(stage["steps"], {domain: Share(**share) for domain, share in stage["shares"].items()})
+            for stage in saved["stages"]
+        )
+        pools = {domain: PoolSize(**size) for domain, size in saved["pools"].items()}
+        typed = {"shape": Shape(**saved["shape"]), "stages": stages, "pools": pools}
+        return cls(path, PretrainConfig(**saved | typed))
 
     def run(self, on_step: Callable[[int, int, dict[str, float]], None]) -> None:
         """Train to the end and write the policy; pools are drawn again on resuming, from the same seed."""
@@ -107,8 +110,8 @@ class PretrainingFolder:
         torch.set_num_threads(1)  # more are no faster at this size, and sums would differ
         frozen = Frozen()
         pools = {
-            domain: make_pool(domain, self.config.seed, share.pool, share.variations, frozen)
-            for domain, share in self.config.shares.items()
+            domain: make_pool(domain, self.config.seed, size.tasks, size.variations, frozen)
+            for domain, size in self.config.pools.items()
         }
         pretrainer = Pretrainer(self.config, pools, self.path)
         made = {

@@ -52,29 +52,75 @@ class Share:
     Attributes:
         prompts: solving prompts.
         answers: replies to each.
-        noise: share of wrong replies from `PretrainConfig.noise_from` on.
+        noise: share of wrong replies.
         menus, frees, cards: writing texts of each kind.
-        pool, variations: tasks, and solutions with varied tasks, in the pool.
     """
 
     prompts: int
     answers: int
-    noise: float
+    noise: float = 0.0
     menus: int = 1
     frees: int = 2
     cards: int = 1
-    pool: int = 4_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Some steps with the same shares.
+
+    Attributes:
+        steps: how many.
+        shares: what each of them holds, by domain.
+    """
+
+    steps: int
+    shares: Mapping[str, Share]
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """Size of a domain's pool.
+
+    Attributes:
+        tasks: tasks wanted; a law that runs dry gives fewer.
+        variations: solutions with varied tasks.
+    """
+
+    tasks: int = 4_000
     variations: int = 1_000
 
 
-def _shares() -> dict[str, Share]:
-    return {
-        "graph_coloring": Share(12, 4, 0.3),
-        "countdown": Share(24, 4, 0.0, pool=8_000),
-        "python_factors": Share(6, 2, 0.45, pool=3_000),
-        "mathir": Share(24, 4, 0.3),
-        "pantry_plan": Share(8, 4, 0.2, variations=500),
-    }
+# Wrong replies go with a long plateau before a look-up is learned, and Countdown takes longest: so no noise
+# at first, then noise where the policy would come too close to perfect, and most of a step for Countdown.
+_STAGES = (
+    Stage(
+        630,
+        {
+            "graph_coloring": Share(12, 4),
+            "countdown": Share(24, 4),
+            "python_factors": Share(6, 2),
+            "mathir": Share(24, 4),
+            "pantry_plan": Share(8, 4),
+        },
+    ),
+    Stage(
+        870,
+        {
+            "graph_coloring": Share(6, 4, noise=0.25, frees=1),
+            "countdown": Share(80, 2, frees=1),
+            "python_factors": Share(4, 2, noise=0.4, frees=1),
+            "mathir": Share(12, 4, noise=0.2, frees=1),
+            "pantry_plan": Share(4, 4, frees=1),
+        },
+    ),
+)
+_POOLS = {
+    "graph_coloring": PoolSize(),
+    "countdown": PoolSize(8_000),
+    "python_factors": PoolSize(3_000),
+    "mathir": PoolSize(),
+    "pantry_plan": PoolSize(4_000, 500),
+}
 
 
 @dataclass(frozen=True)
@@ -83,37 +129,48 @@ class PretrainConfig:
 
     Attributes:
         seed: of pools, texts and initial weights.
-        steps: updates.
+        stages: what is read, in order.
+        pools: sizes of the pools, by domain.
         shape: of the model.
-        shares: what a step holds, by domain.
         coached: share of solving prompts with the advice of a strategy.
         writing: weight of a group of writing texts; groups of solving texts have 1.
-        noise_from: share of the steps before wrong replies begin: they go with a long plateau before a
-            look-up is learned.
         muon_rate, adam_rate: learning rates after `warmup` steps.
         warmup: steps of linear warm-up.
-        decay_from: share of the steps after which the rates fall linearly, to a twentieth at the last one.
+        decay: share of the steps, at the end, in which the rates fall linearly, to a twentieth.
         max_grad_norm: the gradient is scaled down to this norm.
     """
 
     seed: int = 0
-    steps: int = 2_000
+    stages: tuple[Stage, ...] = _STAGES
+    pools: Mapping[str, PoolSize] = field(default_factory=lambda: dict(_POOLS))
     shape: Shape = field(default_factory=Shape)
-    shares: Mapping[str, Share] = field(default_factory=_shares)
     coached: float = 0.25
     writing: float = 0.2
-    noise_from: float = 0.7
     muon_rate: float = 0.02
     adam_rate: float = 0.002
     warmup: int = 50
-    decay_from: float = 0.75
+    decay: float = 0.25
     max_grad_norm: float = 1.0
+
+    @property
+    def steps(self) -> int:
+        """Updates in all."""
+        return sum(stage.steps for stage in self.stages)
+
+    def shares(self, step: int) -> Mapping[str, Share]:
+        """What a step holds, from 1."""
+        last = 0
+        for stage in self.stages:
+            last += stage.steps
+            if step <= last:
+                return stage.shares
+        raise ValueError(f"step {step} comes after the last one, {last}")
 
     def rate(self, step: int) -> float:
         """Learning rate of a step, from 1, as a share of the full one."""
         if step <= self.warmup:
             return step / self.warmup
-        start = self.decay_from * self.steps
+        start = (1 - self.decay) * self.steps
         return 1.0 if step <= start else 1.0 - 0.95 * (step - start) / (self.steps - start)
 
 
@@ -142,10 +199,9 @@ def make_model(config: PretrainConfig, tokenizer: PreTrainedTokenizerFast) -> Ll
 def texts_of(config: PretrainConfig, pools: Mapping[str, Pool], step: int) -> list[Text]:
     """The texts of a step, from 1."""
     texts: list[Text] = []
-    for domain, share in config.shares.items():
+    for domain, share in config.shares(step).items():
         rng = random.Random(f"{config.seed}|{step}|{domain}")
-        noise = share.noise if step >= config.noise_from * config.steps else 0.0
-        texts += solving_texts(rng, pools[domain], share.prompts, share.answers, noise, config.coached)
+        texts += solving_texts(rng, pools[domain], share.prompts, share.answers, share.noise, config.coached)
         texts += writing_texts(rng, pools[domain], share.menus, share.frees, share.cards)
     return texts
 
@@ -173,7 +229,7 @@ class Pretrainer:
 
     Args:
         config: what decides the weights.
-        pools: of every domain in the config's shares.
+        pools: of every domain in the config's stages.
         folder: where the state is kept.
 
     Attributes:

@@ -14,25 +14,35 @@ from modebench.domains import DOMAINS
 from modebench.errors import UsageError
 from modebench.pretraining.corpus import Frozen, Pool, Text, make_pool
 from modebench.pretraining.folder import PretrainingFolder
-from modebench.pretraining.pretrain import PretrainConfig, Pretrainer, Shape, Share, rows_of, texts_of
+from modebench.pretraining.pretrain import (
+    PoolSize,
+    PretrainConfig,
+    Pretrainer,
+    Shape,
+    Share,
+    Stage,
+    rows_of,
+    texts_of,
+)
 from modebench.pretraining.tokenizer import make_tokenizer
 from tests.conftest import Command
 
+SHARES = {domain: Share(2, 2, menus=1, frees=1, cards=1) for domain in ("countdown", "graph_coloring")}
 CONFIG = PretrainConfig(
-    steps=6,
+    stages=(Stage(4, SHARES), Stage(2, {domain: replace(SHARES[domain], noise=1.0) for domain in SHARES})),
+    pools={domain: PoolSize(6, 3) for domain in SHARES},
     shape=Shape(width=16, layers=1, heads=2, inner=32),
-    shares={
-        domain: Share(2, 2, 0.3, menus=1, frees=1, cards=1, pool=6, variations=3)
-        for domain in ("countdown", "graph_coloring")
-    },
     warmup=2,
 )
 
 
+SHORT = replace(CONFIG, stages=(Stage(2, SHARES),))
+
+
 @pytest.fixture(scope="module")
 def pools() -> dict[str, Pool]:
-    frozen = Frozen(CONFIG.shares)
-    return {domain: make_pool(domain, 0, 6, 3, frozen) for domain in CONFIG.shares}
+    frozen = Frozen(SHARES)
+    return {domain: make_pool(domain, 0, 6, 3, frozen) for domain in SHARES}
 
 
 def weights(pretrainer: Pretrainer) -> torch.Tensor:
@@ -64,7 +74,7 @@ def test_other_settings_are_refused(pools: dict[str, Pool], tmp_path: Path) -> N
 
 def test_the_loss_falls(pools: dict[str, Pool], tmp_path: Path) -> None:
     seen: list[float] = []
-    config = replace(CONFIG, steps=60, decay_from=1.0, noise_from=1.0)
+    config = replace(CONFIG, stages=(Stage(60, SHARES),), decay=0.0)
     Pretrainer(config, pools, tmp_path).run(lambda step, losses: seen.append(losses["countdown/solve"]))
     assert sum(seen[-5:]) < 0.75 * sum(seen[:5])
 
@@ -82,27 +92,28 @@ def test_weights_of_a_group_sum_to_its_weight() -> None:
     assert all(row.token_ids[-1] == make_tokenizer().eos_token_id for row in rows)
 
 
-def test_wrong_answers_come_late(pools: dict[str, Pool]) -> None:
-    early = texts_of(replace(CONFIG, steps=100), pools, 1)
+def test_every_stage_reads_its_own_shares(pools: dict[str, Pool]) -> None:
     right = {answer for source in pools["countdown"].sources for answer in source.answers}
-    solved = [text for text in early if text.domain == "countdown" and text.kind == "solve"]
-    assert all(text.reply in right for text in solved)
-    noisy = replace(CONFIG, steps=100, shares={"countdown": replace(CONFIG.shares["countdown"], noise=1.0)})
-    late = [text for text in texts_of(noisy, pools, 100) if text.kind == "solve"]
-    assert late
-    assert not any(text.reply in right for text in late)
+    for step, wrong in ((1, False), (4, False), (5, True), (6, True)):
+        texts = texts_of(CONFIG, pools, step)
+        solved = [text.reply for text in texts if text.domain == "countdown" and text.kind == "solve"]
+        coached = [text.reply for text in texts if text.domain == "countdown" and text.kind == "coached"]
+        assert len(solved) + len(coached) == 4
+        assert all((reply not in right) == wrong for reply in solved + coached)
+    with pytest.raises(ValueError, match="after the last"):
+        texts_of(CONFIG, pools, 7)
 
 
 @pytest.mark.parametrize(
     ("step", "rate"), [(1, 0.02), (50, 1.0), (51, 1.0), (1_500, 1.0), (1_750, 0.525), (2_000, 0.05)]
 )
 def test_rates(step: int, rate: float) -> None:
-    assert PretrainConfig(steps=2_000).rate(step) == pytest.approx(rate)
+    assert PretrainConfig(stages=(Stage(2_000, {}),)).rate(step) == pytest.approx(rate)
 
 
 def test_the_command_makes_an_ordinary_folder(tmp_path: Path, modebench: Command) -> None:
     path = tmp_path / "run"
-    PretrainingFolder.create(path, replace(CONFIG, steps=2))
+    PretrainingFolder.create(path, SHORT)
     done = modebench("pretrain", "--resume", str(path), "--no-card")
     assert done.returncode == 0, done.stderr
     policy = path / "policy"
@@ -112,8 +123,8 @@ def test_the_command_makes_an_ordinary_folder(tmp_path: Path, modebench: Command
     assert model(**prompt).logits.shape[-1] == len(tokenizer)
     assert len((path / "log.jsonl").read_text().splitlines()) == 2
     settings = json.loads((path / "pretraining.json").read_text())
-    assert settings["pools"].keys() == CONFIG.shares.keys()
-    assert PretrainingFolder.open(path).config == replace(CONFIG, steps=2)
+    assert settings["pools"].keys() == SHARES.keys()
+    assert PretrainingFolder.open(path).config == SHORT
 
 
 def test_mistakes_are_told_in_one_line(tmp_path: Path, modebench: Command) -> None:
@@ -122,15 +133,15 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path, modebench: Command) -> No
     for arguments, told in (
         ([], "--output is missing"),
         (["-o", str(tmp_path / "full")], "is in use"),
-        (["-o", str(tmp_path / "new"), "--steps", "0"], "--steps must be at least 1"),
         (["--resume", str(tmp_path)], "not a pretraining folder"),
     ):
         done = modebench("pretrain", *arguments)
         assert done.returncode == 2
         assert told in done.stderr
         assert "Traceback" not in done.stderr
-    assert not (tmp_path / "new").exists()
 
 
-def test_all_domains_have_a_share() -> None:
-    assert PretrainConfig().shares.keys() == set(DOMAINS)
+def test_all_domains_are_read_in_every_stage() -> None:
+    config = PretrainConfig()
+    assert config.pools.keys() == set(DOMAINS)
+    assert all(stage.shares.keys() == set(DOMAINS) for stage in config.stages)
