@@ -80,7 +80,7 @@ def test_the_sweep_of_collapse(place: Place) -> None:
     for run in (run for run in runs if run.domain == "countdown" and run.seed == 0):
         # An arm is the recipe of its method, so both give the same numbers.
         alone = planned(f"tiny/{run.arm}.yaml", place, run.domain).values
-        own = {"run.arm": run.arm, "run.seed": run.seed}
+        own = {"run.arm": run.arm, "run.seed": run.seed, "rollout.max_completion_length": 16}
         assert run.plan.values == alone | own
 
 
@@ -88,25 +88,21 @@ def test_the_ladder_of_replay(place: Place) -> None:
     runs = runs_of("tiny/sweep-replay-ladder.yaml", place)
     assert len(runs) == 5 * (1 + 2 * 5)
     assert {run.rollouts for run in runs} == {25_600}
-    options = {
-        run.arm: tuple(run.plan.values[f"replay.{name}"] for name in ("coefficient", "normaliser"))
-        for run in runs
+    options = ("coefficient", "capacity", "weighting", "control")
+    kinds = {run.arm: tuple(run.plan.values[f"replay.{name}"] for name in options) for run in runs}
+    assert {run.plan.values["replay.normaliser"] for run in runs} == {"published"}
+    assert kinds.pop("control")[-1] == "zero"
+    assert kinds == {
+        f"{kind}-coefficient={dose:g}": (dose, *own)
+        for dose in (5.0, 0.1)
+        for kind, own in {
+            "one": (1, "uniform", "none"),
+            "frequency": (16, "frequency", "none"),
+            "uniform": (16, "uniform", "none"),
+            "random": (16, "uniform", "random"),
+            "noise": (16, "uniform", "noise"),
+        }.items()
     }
-    assert {value for arm, value in options.items() if arm.startswith("strong")} == {(5.0, "length_matched")}
-    assert {value for arm, value in options.items() if arm.startswith("published")} == {(0.1, "published")}
-    kinds = {
-        run.arm: tuple(run.plan.values[f"replay.{name}"] for name in ("capacity", "weighting", "control"))
-        for run in runs
-    }
-    for dose in ("strong", "published"):
-        assert {arm: kind for arm, kind in kinds.items() if arm.startswith(dose)} == {
-            f"{dose}-one": (1, "uniform", "none"),
-            f"{dose}-frequency": (16, "frequency", "none"),
-            f"{dose}-uniform": (16, "uniform", "none"),
-            f"{dose}-random": (16, "uniform", "random"),
-            f"{dose}-noise": (16, "uniform", "noise"),
-        }
-    assert kinds["control"] == (16, "uniform", "zero")
 
 
 def test_the_sweep_of_grpo_dropout(place: Place) -> None:
