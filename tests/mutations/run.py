@@ -39,6 +39,13 @@ DAPO = "tests/training/test_dapo.py"
 DIVERGENCE = "tests/training/test_divergence.py"
 RECIPE = "tests/training/test_recipe.py"
 SELECTION = "tests/training/test_token_selection.py"
+DROPOUT = "tests/training/test_dropout.py"
+RLEP = "tests/training/test_rlep.py"
+GAPO = "tests/training/test_gapo.py"
+SETPO = "tests/training/test_setpo.py"
+UCPO = "tests/training/test_ucpo.py"
+SEMANTIC = "tests/training/test_semantic_maxent.py"
+COMBINING = "tests/training/test_combining.py"
 MUTATIONS = (
     Mutation("verifiers/extraction.py", "text.rfind(_BOX)", "text.find(_BOX)", CONFORMANCE),
     Mutation("verifiers/extraction.py", "SHORT_LINE = Surface(160", "SHORT_LINE = Surface(161", CONFORMANCE),
@@ -107,8 +114,37 @@ MUTATIONS = (
     Mutation("training/recipe.py", "method.normalise([rows[index] for index in part], state)", "[rows[index] for index in part]", RECIPE),
     Mutation("training/method.py", "state.changed.clear()", "pass", RECIPE),
     Mutation("training/method.py", "~np.isfinite(group.reward_G))[0]", "np.isfinite(group.reward_G))[0]", FAULTS),
+    Mutation("training/dropout.py", "surprisal_G - surprisal_G.mean()", "surprisal_G", DROPOUT),
+    Mutation("training/dropout.py", "rest >= -TOLERANCE", "rest > TOLERANCE", DROPOUT),
+    Mutation("training/dropout.py", "| (kept_G & ~self._targeted(advantage_G))", "", DROPOUT),
+    Mutation("training/dropout.py", "if np.ptp(advantage_N) == 0:", "if False:", DROPOUT),
+    Mutation("training/dropout.py", "surprisal_N.min() - surprisal_N", "surprisal_N - surprisal_N.max()", DROPOUT),
+    Mutation("training/dropout.py", "left_G &= np.abs(push_G) > TOLERANCE", "pass", DROPOUT),
+    Mutation("training/dropout.py", "rows = np.flatnonzero(kept_G)", "rows = np.arange(len(kept_G))", DROPOUT),
+    Mutation("training/dropout.py", "if not advantage_G.any():", "if False:", DROPOUT),
+    Mutation("training/dropout.py", "state.updates += 1", "pass", DROPOUT),
+    Mutation("training/rlep.py", "replace=False)]", "replace=True)]", RLEP),
+    Mutation("training/rlep.py", "if rollout.reward > 0", "if rollout.mode", RLEP),
+    Mutation("training/rlep.py", ' or record.get("finish_reason") == "length"', "", RLEP),
+    Mutation("training/rlep.py", 'if saved["source"] != self.source:', "if False:", RLEP),
+    Mutation("training/rlep.py", "self.updates += 1", "pass", RLEP),
+    Mutation("training/rlep.py", "Rollout(tokens, (), ", "Rollout(tokens, (-1.0,) * len(tokens), ", RLEP),
+    Mutation("training/gapo.py", "counts[mode] / len(modes)", "counts[mode] / group.size", GAPO),
+    Mutation("training/gapo.py", "+ 1 / support", "", GAPO),
+    Mutation("training/ucpo.py", "tau * len(rollouts) * inverse", "tau * inverse", UCPO),
+    Mutation("training/ucpo.py", "np.mean if self.rarity", "np.sum if self.rarity", UCPO),
+    Mutation("training/ucpo.py", "np.maximum(self._shares", "np.minimum(self._shares", UCPO),
+    Mutation("training/setpo.py", "np.fill_diagonal(terms_SS, 0.0)", "pass", SETPO),
+    Mutation("training/setpo.py", "rollout.mode if rollout.reward > 0 else None", "rollout.mode", SETPO),
+    Mutation("training/setpo.py", "unit_GE.T, 0.0, 1.0)", "unit_GE.T, -1.0, 1.0)", SETPO),
+    Mutation("training/semantic_maxent.py", "(len(known) + 1)", "len(known)", SEMANTIC),
+    Mutation("training/semantic_maxent.py", "counts - Counter([rollout.mode])", "counts", SEMANTIC),
+    Mutation("training/semantic_maxent.py", "[*p.values(), unseen]", "p.values()", SEMANTIC),
+    Mutation("training/method.py", "rollouts=group.rollouts + joined) if joined", "rollouts=group.rollouts) if joined", RLEP),
+    Mutation("training/methods.py", "key=lambda part: part.stage", "key=lambda part: 0", COMBINING),
+    Mutation("training/combining.py", "if trait in other.provides:", "if False:", COMBINING),
     Mutation("training/replay.py", "for mode in sorted(found)", "for mode in found", REPLAY),
-    Mutation("training/replay.py", "min(found[mode])", "min(found[mode], key=len)", "tests/training/test_training_vectors.py"),
+    Mutation("training/replay.py", "sorted(found[mode])", "sorted(found[mode], key=len)", "tests/training/test_training_vectors.py"),
     Mutation("training/replay.py", "rollout.reward > 0 and ", "", REPLAY),
     Mutation("training/replay.py", ' and rollout.finish_reason != "length"', "", REPLAY),
     Mutation("training/replay.py", "self.cursor = (start + taken) % len(keys)", "self.cursor = start + taken", REPLAY),
