@@ -241,6 +241,26 @@ def all_parts() -> dict[str, type[Part]]:
     return PARTS | {value.name: value for value in _installed().values() if not isinstance(value, Method)}
 
 
+def parts_of(name: str, adds: Iterable[str] = ()) -> dict[str, Part]:
+    """The parts of a method and those added to it, by name, its surrogate too; all with their defaults.
+
+    Whether they go together is not asked: options may make them.
+
+    Raises:
+        UsageError: no such method or part, or a part added twice.
+    """
+    method = get_method(name)
+    parts = {part.name: part for part in (*method.parts, method.surrogate)}
+    for added in adds:
+        known = all_parts()
+        if added not in known:
+            raise UsageError(f"no part is called {added!r}; {suggestion(added, list(known))}")
+        if added in parts:
+            raise UsageError(f"{name} has the part {added!r} already; set its options: {added}.OPTION=VALUE")
+        parts[added] = known[added]()
+    return parts
+
+
 def build(
     name: str,
     sets: Mapping[str, object] | None = None,
@@ -262,15 +282,7 @@ def build(
     """
     if max_completion_length < 1:
         raise UsageError(f"max_completion_length must be at least 1, not {max_completion_length}")
-    method = get_method(name)
-    parts = {part.name: part for part in (*method.parts, method.surrogate)}
-    for added in adds:
-        known = all_parts()
-        if added not in known:
-            raise UsageError(f"no part is called {added!r}; {suggestion(added, list(known))}")
-        if added in parts:
-            raise UsageError(f"{name} has the part {added!r} already; set its options: {added}.OPTION=VALUE")
-        parts[added] = known[added]()
+    method, parts = get_method(name), parts_of(name, adds)
     for part, values in _by_part(name, sets or {}, list(parts)).items():
         parts[part] = with_options(parts[part], values)
     surrogate = parts.pop(Surrogate.name)

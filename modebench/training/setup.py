@@ -15,7 +15,8 @@ from modebench.tasks import Task
 from modebench.training.config import TYPES, TrainConfig, values_of
 from modebench.training.folder import TrainingFolder
 from modebench.training.method import Method
-from modebench.training.methods import all_parts, build
+from modebench.training.methods import all_parts, build, parts_of
+from modebench.training.part import options_of
 from modebench.training.periodic import evaluations
 from modebench.training.profiles import count_parameters, profile_layer
 from modebench.training.settings import Layer, Setting, read_yaml, resolve, to_yaml, unknown
@@ -58,8 +59,8 @@ def plan(layers: Sequence[Layer]) -> Plan:
     config = resolve(layers).config
     config.check()
     name = model_name(config.model)
-    profile = profile_layer(name, count_parameters(name), config.data.domains)
-    parts = build(config.method, {}, config.add, max_completion_length=1).options()
+    profile = profile_layer(name, count_parameters(name), config.data)
+    parts = parts_of(config.method, config.add)
     # A profile speaks of parts that only some methods have.
     fitting = {
         key: setting
@@ -104,8 +105,8 @@ def _method(config: TrainConfig, settings: Mapping[str, Setting]) -> Method:
         length = config.rollout.max_completion_length
         return build(config.method, options, config.add, max_completion_length=length)
 
-    method = built({})
-    known = {f"{part}.{option}" for part, options in method.options().items() for option in options}
+    parts = parts_of(config.method, config.add)
+    known = {f"{name}.{option}" for name, part in parts.items() for option in options_of(part)}
     for name, setting in settings.items():
         if name not in known:
             raise unknown(name, setting, [*sorted(known), *TYPES])
@@ -115,6 +116,10 @@ def _method(config: TrainConfig, settings: Mapping[str, Setting]) -> Method:
     except UsageError as error:
         refused = error
     taken: dict[str, object] = {}
+    try:
+        built(taken)
+    except UsageError:  # parts that do not go together: no setting is to blame
+        raise refused from None
     for name, setting in settings.items():
         taken[name] = setting.value
         try:

@@ -27,3 +27,14 @@ def test_a_refused_option_is_named() -> None:
         _method(TrainConfig(method="re_dr"), settings(replay__coefficient=0.2, replay__capacity=0))
     with pytest.raises(UsageError, match="ddof"):
         _method(TrainConfig(method="dr_grpo"), settings(advantage__ddof=0))
+
+
+def test_options_may_make_parts_go_together() -> None:
+    config = TrainConfig(method="maxrl", add=("gapo",))
+    with pytest.raises(UsageError, match="maxrl: advantage does not go with gapo") as refused:
+        _method(config, settings(gapo__scale="ported"))
+    assert "command line" not in str(refused.value)  # no setting is to blame
+    built = _method(config, settings(advantage__kind="mean_centered", gapo__scale="ported"))
+    assert [part.name for part in built.parts] == ["advantage", "gapo"]
+    with pytest.raises(UsageError, match=r"advantage\.kind \(command line\).*the policy's own rollouts"):
+        _method(TrainConfig(method="dr_grpo", add=("rlep",)), settings(advantage__kind="maxrl"))
