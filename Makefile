@@ -1,4 +1,4 @@
-# make demo   install, fetch a small real model, evaluate it on the five domains, print the table, write a report
+# make demo   install, evaluate the packaged policy on five domains, train it in two ways, print what that did
 # make test   install, then lint, types and tests
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# The demo's size: what two cores do in a few minutes.
+# Size of the demo with a real model: what two cores do in a few minutes.
 DEMO_TASKS ?= 8
 DEMO_SAMPLES ?= 8
 DEMO_TOKENS ?= 64
@@ -20,7 +20,7 @@ VLLM_BIN := $(VLLM_VENV)/bin
 TRL_VENV ?= .venv-trl
 VLLM_SETTINGS := VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind
 
-.PHONY: demo test lint test-slow test-vllm test-trl reference clean
+.PHONY: demo demo-llm test lint test-slow test-vllm test-trl reference clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "python 3.11 or newer is needed; set PYTHON=/path/to/python" >&2; exit 2; }
@@ -29,17 +29,25 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PIP) -e '.[train,openai,constrained,dev]' gguf
 	touch $@
 
-# A real model, and beside it what answers of the right form get by chance. An interrupted demo goes on.
+# The packaged policy on five domains, trained on one of them in two ways; an interrupted demo goes on.
 demo: $(STAMP)
+	@if [ -f runs/demo/base/run.json ]; then $(BIN)/modebench eval --resume runs/demo/base; \
+	else $(BIN)/modebench eval --output runs/demo/base --arm base --model tiny --limit 64 --samples 16; fi
+	@$(BIN)/modebench sweep recipes/tiny/demo.yaml --output runs/demo/trained --jobs 2
+	@$(BIN)/modebench summarize runs/demo/trained --collapse
+	@$(BIN)/modebench report runs/demo/base runs/demo/trained -o runs/demo/report.html
+
+# A real model, and beside it what answers of the right form get by chance.
+demo-llm: $(STAMP)
 	@model=$$($(BIN)/python scripts/fetch_smollm2.py) || exit $$?; \
 	run() { \
-		if [ -f "runs/demo/$$1/run.json" ]; then $(BIN)/modebench eval --resume "runs/demo/$$1" > /dev/null; \
-		else $(BIN)/modebench eval --output "runs/demo/$$1" --arm "$$1" --model "$$2" --limit $(DEMO_TASKS) \
+		if [ -f "runs/demo-llm/$$1/run.json" ]; then $(BIN)/modebench eval --resume "runs/demo-llm/$$1" > /dev/null; \
+		else $(BIN)/modebench eval --output "runs/demo-llm/$$1" --arm "$$1" --model "$$2" --limit $(DEMO_TASKS) \
 			--samples $(DEMO_SAMPLES) --max-tokens $(DEMO_TOKENS) > /dev/null; fi; \
 	}; \
 	run SmolLM2-135M "hf/$$model" && run chance mock/random && \
-	$(BIN)/modebench summarize runs/demo/SmolLM2-135M runs/demo/chance --by arm,domain --no-chance && \
-	$(BIN)/modebench report runs/demo/SmolLM2-135M runs/demo/chance -o runs/demo/report.html
+	$(BIN)/modebench summarize runs/demo-llm/SmolLM2-135M runs/demo-llm/chance --by arm,domain --no-chance && \
+	$(BIN)/modebench report runs/demo-llm/SmolLM2-135M runs/demo-llm/chance -o runs/demo-llm/report.html
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

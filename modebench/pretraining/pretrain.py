@@ -104,12 +104,22 @@ _STAGES = (
         },
     ),
     Stage(
-        870,
+        370,
         {
             "graph_coloring": Share(6, 4, noise=0.25, frees=1),
             "countdown": Share(80, 2, frees=1),
             "python_factors": Share(4, 2, noise=0.4, frees=1),
             "mathir": Share(12, 4, noise=0.2, frees=1),
+            "pantry_plan": Share(4, 4, frees=1),
+        },
+    ),
+    Stage(
+        500,
+        {
+            "graph_coloring": Share(8, 4, noise=0.15, frees=1),
+            "countdown": Share(72, 2, frees=1),
+            "python_factors": Share(6, 2, noise=0.2, frees=1),
+            "mathir": Share(16, 4, frees=1),
             "pantry_plan": Share(4, 4, frees=1),
         },
     ),

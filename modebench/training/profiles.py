@@ -1,18 +1,18 @@
 """Model profiles: hyper-parameters that fit a size of model, between the defaults and the user's own.
 
 A profile stands beside the model, as ``training_profile.yaml`` in its folder. A model without one gets the
-built-in profile of its number of parameters. Settings under ``domains.NAME`` hold for runs on that domain
-alone; options of parts hold for methods that have the part.
+built-in profile of its number of parameters. Settings under ``level1.DOMAIN`` hold for runs on level 1 of
+that domain alone; options of parts hold for methods that have the part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from modebench.domains import get_domain
 from modebench.tiny import PROFILE_FILE as FILE
+from modebench.training.config import DataConfig
 from modebench.training.settings import Setting, from_values, read_yaml
 
 PROFILES: dict[str, dict[str, Any]] = {
@@ -38,29 +38,29 @@ _LARGEST = {"tiny": 50e6, "0.5B": 1.5e9, "3B": float("inf")}
 """Parameters up to which a built-in profile applies."""
 
 
-def profile_layer(model: str, parameters: int, domains: Sequence[str] = ()) -> dict[str, Setting]:
+def profile_layer(model: str, parameters: int, data: DataConfig) -> dict[str, Setting]:
     """The profile of a model.
 
     Args:
         model: a folder, or a hub id.
         parameters: how many it has.
-        domains: names or aliases of the domains of the run.
+        data: what the run is trained on.
 
     Raises:
         InputError: the folder's own profile cannot be read.
     """
     own = Path(model).expanduser() / FILE
     if own.is_file():
-        return _for_domains(read_yaml(own, f"profile {own}"), domains)
+        return _fitting(read_yaml(own, f"profile {own}"), data)
     name = next(name for name, largest in _LARGEST.items() if parameters <= largest)
     return from_values(PROFILES[name], f"profile {name}")
 
 
-def _for_domains(layer: dict[str, Setting], domains: Sequence[str]) -> dict[str, Setting]:
-    """The layer with what it says of the one domain of a run put over the rest."""
-    own = {name: setting for name, setting in layer.items() if not name.startswith("domains.")}
-    if len(domains) == 1:
-        prefix = f"domains.{get_domain(domains[0]).name}."
+def _fitting(layer: dict[str, Setting], data: DataConfig) -> dict[str, Setting]:
+    """The layer with what it says of level 1 of the run's one domain put over the rest."""
+    own = {name: setting for name, setting in layer.items() if not name.startswith("level1.")}
+    if len(data.domains) == 1 and data.levels == (1,) and data.file is None:
+        prefix = f"level1.{get_domain(data.domains[0]).name}."
         own |= {n.removeprefix(prefix): setting for n, setting in layer.items() if n.startswith(prefix)}
     return own
 

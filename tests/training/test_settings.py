@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.errors import InputError, UsageError
-from modebench.training.config import TrainConfig, values_of
+from modebench.training.config import DataConfig, TrainConfig, values_of
 from modebench.training.profiles import FILE, PROFILES, profile_layer
 from modebench.training.settings import (
     from_assignments,
@@ -186,7 +186,7 @@ def test_nested() -> None:
     ("parameters", "name"), [(1_000_000, "tiny"), (494_000_000, "0.5B"), (3_090_000_000, "3B")]
 )
 def test_a_model_gets_the_profile_of_its_size(parameters: int, name: str) -> None:
-    layer = profile_layer("nowhere", parameters)
+    layer = profile_layer("nowhere", parameters, DataConfig())
     assert {key: setting.value for key, setting in layer.items()} == PROFILES[name]
     assert {setting.origin for setting in layer.values()} == {f"profile {name}"}
     resolve([layer])
@@ -194,6 +194,6 @@ def test_a_model_gets_the_profile_of_its_size(parameters: int, name: str) -> Non
 
 def test_a_models_own_profile_stands_beside_it(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("optimizer.learning_rate: 2e-3\n")
-    layer = profile_layer(str(tmp_path), 10**9)
+    layer = profile_layer(str(tmp_path), 10**9, DataConfig())
     assert resolve([layer]).config.optimizer.learning_rate == 2e-3
     assert layer["optimizer.learning_rate"].origin == f"profile {tmp_path / FILE}, line 1"
