@@ -27,6 +27,9 @@ FOREIGN_ROLLOUTS = "responses that the policy did not sample in this update"
 UNMIXED_CREDIT = "credit in groups without a mixture"
 """Rollouts are worth something also where all of a group are right."""
 
+MIXED_ONLY = "mixed groups only"
+"""Groups in which all rollouts are right, or all wrong, are not trained on."""
+
 
 def refusal(parts: Sequence[Part]) -> str | None:
     """Why these parts cannot be one method, by name and reason; None where they can.

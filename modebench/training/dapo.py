@@ -18,7 +18,7 @@ import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group
-from modebench.training.combining import GRADED_REWARDS
+from modebench.training.combining import GRADED_REWARDS, MIXED_ONLY
 from modebench.training.part import Part
 
 
@@ -38,6 +38,10 @@ class DynamicSampling(Part):
     def __post_init__(self) -> None:
         if self.max_rounds < 0:
             raise UsageError(f"dynamic_sampling.max_rounds must not be negative, not {self.max_rounds}")
+
+    @property
+    def provides(self) -> frozenset[str]:
+        return frozenset({MIXED_ONLY}) if self.max_rounds else frozenset()
 
     @property
     def rounds(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from modebench.training.batch import Floats, Group
-from modebench.training.combining import UNMIXED_CREDIT
+from modebench.training.combining import MIXED_ONLY, UNMIXED_CREDIT
 from modebench.training.part import Kept, Part, Stage
 
 
@@ -29,6 +29,10 @@ class GroupClass(Part):
     name: ClassVar[str] = "group_class"
     stage: ClassVar[Stage] = Stage.SELECT
     keep: Literal["mixed", "all_right"] = "mixed"
+
+    @property
+    def refuses(self) -> Mapping[str, str]:
+        return {MIXED_ONLY: "together they leave no group"} if self.keep == "all_right" else {}
 
     @property
     def requires(self) -> Mapping[str, str]:

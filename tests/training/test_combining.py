@@ -203,6 +203,12 @@ def test_three_parts_keep_their_own_state() -> None:
         ("reinforce", {}, ["grpo_dropout"], "grpo_dropout needs a baseline"),
         ("grpo_dropout", {}, ["rlep"], "their surprisal under the sampler is not known"),
         ("dr_grpo", {"group_class.keep": "all_right"}, ["group_class"], "no rollout is worth anything"),
+        (
+            "setpo",
+            {"group_class.keep": "all_right"},
+            ["group_class", "dynamic_sampling"],
+            "they leave no group",
+        ),
         ("re_dr", {"advantage.kind": "maxrl"}, ["rlep"], "the successes of the policy's own rollouts"),
     ],
 )
