@@ -5,12 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from modebench.cli import options as shared
 from modebench.cli.errors import FAILED, INTERRUPTED, OK
 from modebench.cli.train_command import require_extra
+
+if TYPE_CHECKING:
+    from modebench.training.sweep_runs import Job
 
 
 @click.command("sweep")
@@ -28,9 +32,7 @@ def command(file: Path, output: Path | None, jobs: int, dry: bool) -> int:
     the end, with exit code 1. Then: modebench summarize DIR --collapse
     """
     require_extra()
-    from modebench.analysis.grid import render_grid
     from modebench.training.sweep import plan_sweep, state_of, write_manifest
-    from modebench.training.sweep_budget import budget_grid
     from modebench.training.sweep_file import read_sweep
     from modebench.training.sweep_runs import Job, carry_out
     from modebench.training.trainer import StopRequest
@@ -60,12 +62,20 @@ def command(file: Path, output: Path | None, jobs: int, dry: bool) -> int:
     if stop.made:
         click.echo(f"interrupted; resume with: {again}", err=True)
         return INTERRUPTED
-    click.echo(render_grid(budget_grid(planned, folder)))
-    failed = [job for job in todo if job.outcome == "failed"]
+    return _close(todo, folder, again)
+
+
+def _close(jobs: Sequence[Job], folder: Path, again: str) -> int:
+    """Say what was spent, what failed and what comes next; the exit code."""
+    from modebench.analysis.grid import render_grid
+    from modebench.training.sweep_budget import budget_grid
+
+    click.echo(render_grid(budget_grid([job.run for job in jobs], folder)))
+    failed = [job for job in jobs if job.outcome == "failed"]
     for job in failed:
         click.echo(f"failed: {job.run.name}: {job.problem} (see {job.log})", err=True)
     if failed:
-        click.echo(f"{len(failed)} of {len(todo)} runs failed; try them again with: {again}", err=True)
+        click.echo(f"{len(failed)} of {len(jobs)} runs failed; try them again with: {again}", err=True)
         return FAILED
     click.echo(f"next: {_command(['summarize', str(folder), '--collapse'])}", err=True)
     return OK
