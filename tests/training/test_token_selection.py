@@ -160,6 +160,9 @@ def test_tokens_that_do_not_count_are_never_chosen_and_move_no_mean(part: Any) -
     assert not any(each.weight_T.any() for each in after[2].regularisers)
     alone = part.reweigh(rows[:2], told[:2], part.state(0))
     assert weights(after[:2]) == weights(alone)
+    # Means over all seven tokens would move the first one out of the published window.
+    far = [*rows_of(ADVANTAGES), replace(rows_of([[60.0, -10.0]])[0], weight_T=np.zeros(2))]
+    assert weights(ClipCov().reweigh(far, told, ClipCov().state(0))) == [[0, 0.2, 0.2], [0.2, 0.2], [0, 0]]
     nothing = [rows[2]]
     assert weights(part.reweigh(nothing, told[2:], part.state(0))) == [[0, 0]]
 
