@@ -148,6 +148,13 @@ def test_texts_are_compared_by_an_encoder() -> None:
     assert len(encoder.calls) == 1
 
 
+def test_texts_of_opposite_meaning_are_no_less_than_unlike() -> None:
+    method, state = with_encoder(lambda texts: [[2.0, 0.0], [-3.0, 0.0]])
+    group = texted("yes", "no")
+    method.observe([group], state)
+    assert SetPO(kernel="text").similarity(group, state.parts["setpo"]).tolist() == [[1, 0], [0, 1]]  # type: ignore[arg-type]
+
+
 def test_nothing_of_an_encoder_is_saved() -> None:
     method, state = with_encoder(LetterCounts())
     saved = json.loads(json.dumps(state.state_dict()))
