@@ -98,7 +98,13 @@ class PretrainingFolder:
             raise UsageError(f"{path} is not a pretraining folder: it has no {SETTINGS}")
         saved = read_json_object(path / SETTINGS)["config"]
         stages = tuple(
-            Stage(stage["steps"], {domain: Share(**share) for domain, share in stage["shares"].items()})
+            Stage(
+                **stage
+                | {
+                    "shares": {domain: Share(**share) for domain, share in stage["shares"].items()},
+                    "rates": tuple(stage["rates"]),
+                }
+            )
             for stage in saved["stages"]
         )
         pools = {domain: PoolSize(**size) for domain, size in saved["pools"].items()}

@@ -35,6 +35,7 @@ from modebench.synthesis.compact import (
     read_card,
     read_menu,
 )
+from modebench.synthesis.validity import free_failure
 from modebench.tasks import Task, load_tasks
 from modebench.variation import CompactError, Unsolvable, get_variation
 from modebench.verifiers import verify
@@ -133,8 +134,8 @@ def best_own_constant(run: RunFolder, domain: str) -> float:
 def writing(engine: Engine, seed: int = 0) -> list[dict[str, Any]]:
     """How many replies of each writing format are what they should be, a row a domain and format.
 
-    ``read``: the reply has the format. ``works``: a menu's operator applies; a free text is a solvable task
-    that one operator makes of the source around the solution; a card's problem is solvable and its solution
+    ``read``: the reply has the format. ``works``: a menu's operator applies; a free text is another
+    task that keeps the solution; a card's problem is solvable and its solution
     right. ``new``: of those that work, the share that no frozen task reads like (not of menus).
     """
     frozen = Frozen()
@@ -206,8 +207,7 @@ def _judge_free(rng: random.Random, task: Task, solution: str, reply: str, froze
         after = get_variation(task.domain).parse(reply)
     except CompactError:
         return False, False, False
-    operators = get_variation(task.domain).operators
-    works = any(operator.check(task.reference, solution, after) is None for operator in operators)
+    works = free_failure(task, solution, after) is None
     return True, works, works and not frozen.holds(make_task(task.domain, after))
 
 
@@ -260,9 +260,8 @@ def render(figures: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         _table(pd.DataFrame(figures["coached"])),
         "## Writing tasks",
         f"Shares of {ASKED} replies a domain and format, at temperature 1, to dev tasks: `read` has the "
-        "format; `works` executes (a menu's operator applies; a free text is one operator away from the "
-        "source and keeps its solution; a card's problem is solvable and its solution right); `new`: no "
-        "frozen task reads like it.",
+        "format; `works` executes (a menu's operator applies; a free text is another task that keeps the "
+        "solution; a card's problem is solvable and its solution right); `new`: no frozen task reads like it.",
         _table(pd.DataFrame(figures["writing"])),
         "## What it read",
         f"Tasks drawn from laws wider than level 1. Of the {facts['frozen']:,} frozen tasks of all levels "

@@ -66,15 +66,21 @@ class Share:
 
 @dataclass(frozen=True)
 class Stage:
-    """Some steps with the same shares.
+    """Some steps of one kind.
 
     Attributes:
         steps: how many.
         shares: what each of them holds, by domain.
+        rates: learning rate at the start and at the end, as shares of the full one; linear in between.
+        coached: share of solving prompts with the advice of a strategy.
+        writing: weight of a group of writing texts; groups of solving texts have 1.
     """
 
     steps: int
     shares: Mapping[str, Share]
+    rates: tuple[float, float] = (1.0, 1.0)
+    coached: float = 0.25
+    writing: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -92,37 +98,42 @@ class PoolSize:
 
 # Wrong replies go with a long plateau before a look-up is learned, and Countdown takes longest: so no noise
 # at first, then noise where the policy would come too close to perfect, and most of a step for Countdown.
+# Advice and the writing of tasks, which copy and follow what was learned, come last.
+_FIRST = {
+    "graph_coloring": Share(12, 4),
+    "countdown": Share(24, 4),
+    "python_factors": Share(6, 2),
+    "mathir": Share(24, 4),
+    "pantry_plan": Share(8, 4),
+}
+_SECOND = {
+    "graph_coloring": Share(6, 4, noise=0.25, frees=1),
+    "countdown": Share(80, 2, frees=1),
+    "python_factors": Share(4, 2, noise=0.4, frees=1),
+    "mathir": Share(12, 4, noise=0.2, frees=1),
+    "pantry_plan": Share(4, 4, frees=1),
+}
+_THIRD = {
+    "graph_coloring": Share(8, 4, noise=0.15, frees=1),
+    "countdown": Share(72, 2, frees=1),
+    "python_factors": Share(6, 2, noise=0.2, frees=1),
+    "mathir": Share(16, 4, frees=1),
+    "pantry_plan": Share(4, 4, frees=1),
+}
+_FOURTH = {
+    "graph_coloring": Share(6, 4, noise=0.15, frees=6, cards=4),
+    "countdown": Share(40, 2, frees=4, cards=4),
+    "python_factors": Share(5, 2, noise=0.2, frees=4, cards=2),
+    "mathir": Share(12, 4, frees=6, cards=4),
+    "pantry_plan": Share(4, 4, frees=4, cards=3),
+}
 _STAGES = (
-    Stage(
-        630,
-        {
-            "graph_coloring": Share(12, 4),
-            "countdown": Share(24, 4),
-            "python_factors": Share(6, 2),
-            "mathir": Share(24, 4),
-            "pantry_plan": Share(8, 4),
-        },
-    ),
-    Stage(
-        370,
-        {
-            "graph_coloring": Share(6, 4, noise=0.25, frees=1),
-            "countdown": Share(80, 2, frees=1),
-            "python_factors": Share(4, 2, noise=0.4, frees=1),
-            "mathir": Share(12, 4, noise=0.2, frees=1),
-            "pantry_plan": Share(4, 4, frees=1),
-        },
-    ),
-    Stage(
-        500,
-        {
-            "graph_coloring": Share(8, 4, noise=0.15, frees=1),
-            "countdown": Share(72, 2, frees=1),
-            "python_factors": Share(6, 2, noise=0.2, frees=1),
-            "mathir": Share(16, 4, frees=1),
-            "pantry_plan": Share(4, 4, frees=1),
-        },
-    ),
+    Stage(630, _FIRST),
+    Stage(370, _SECOND),
+    Stage(125, _THIRD),
+    Stage(375, _THIRD, rates=(1.0, 0.05)),
+    Stage(250, _FOURTH, rates=(0.5, 0.5), coached=0.5, writing=1.0),
+    Stage(400, _FOURTH, rates=(0.5, 0.02), coached=0.5, writing=1.0),
 )
 _POOLS = {
     "graph_coloring": PoolSize(),
@@ -142,11 +153,8 @@ class PretrainConfig:
         stages: what is read, in order.
         pools: sizes of the pools, by domain.
         shape: of the model.
-        coached: share of solving prompts with the advice of a strategy.
-        writing: weight of a group of writing texts; groups of solving texts have 1.
-        muon_rate, adam_rate: learning rates after `warmup` steps.
+        muon_rate, adam_rate: full learning rates.
         warmup: steps of linear warm-up.
-        decay: share of the steps, at the end, in which the rates fall linearly, to a twentieth.
         max_grad_norm: the gradient is scaled down to this norm.
     """
 
@@ -154,12 +162,9 @@ class PretrainConfig:
     stages: tuple[Stage, ...] = _STAGES
     pools: Mapping[str, PoolSize] = field(default_factory=lambda: dict(_POOLS))
     shape: Shape = field(default_factory=Shape)
-    coached: float = 0.25
-    writing: float = 0.2
     muon_rate: float = 0.02
     adam_rate: float = 0.002
     warmup: int = 50
-    decay: float = 0.25
     max_grad_norm: float = 1.0
 
     @property
@@ -167,21 +172,20 @@ class PretrainConfig:
         """Updates in all."""
         return sum(stage.steps for stage in self.stages)
 
-    def shares(self, step: int) -> Mapping[str, Share]:
-        """What a step holds, from 1."""
-        last = 0
+    def stage(self, step: int) -> tuple[Stage, int]:
+        """The stage of a step, from 1, and which of its steps it is."""
+        before = 0
         for stage in self.stages:
-            last += stage.steps
-            if step <= last:
-                return stage.shares
-        raise ValueError(f"step {step} comes after the last one, {last}")
+            if step <= before + stage.steps:
+                return stage, step - before
+            before += stage.steps
+        raise ValueError(f"step {step} comes after the last one, {before}")
 
     def rate(self, step: int) -> float:
         """Learning rate of a step, from 1, as a share of the full one."""
-        if step <= self.warmup:
-            return step / self.warmup
-        start = (1 - self.decay) * self.steps
-        return 1.0 if step <= start else 1.0 - 0.95 * (step - start) / (self.steps - start)
+        stage, place = self.stage(step)
+        first, last = stage.rates
+        return min(1.0, step / self.warmup) * (first - (first - last) * place / stage.steps)
 
 
 def make_model(config: PretrainConfig, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
@@ -209,9 +213,10 @@ def make_model(config: PretrainConfig, tokenizer: PreTrainedTokenizerFast) -> Ll
 def texts_of(config: PretrainConfig, pools: Mapping[str, Pool], step: int) -> list[Text]:
     """The texts of a step, from 1."""
     texts: list[Text] = []
-    for domain, share in config.shares(step).items():
+    stage, _ = config.stage(step)
+    for domain, share in stage.shares.items():
         rng = random.Random(f"{config.seed}|{step}|{domain}")
-        texts += solving_texts(rng, pools[domain], share.prompts, share.answers, share.noise, config.coached)
+        texts += solving_texts(rng, pools[domain], share.prompts, share.answers, share.noise, stage.coached)
         texts += writing_texts(rng, pools[domain], share.menus, share.frees, share.cards)
     return texts
 
@@ -266,7 +271,8 @@ class Pretrainer:
     def update(self) -> dict[str, float]:
         """One step; the loss of a reply token by group, nats."""
         self.step += 1
-        rows = rows_of(self.tokenizer, texts_of(self.config, self.pools, self.step), self.config.writing)
+        writing = self.config.stage(self.step)[0].writing
+        rows = rows_of(self.tokenizer, texts_of(self.config, self.pools, self.step), writing)
         seen = backward(
             self.scorer, rows, temperature=1.0, epsilon=0.0, epsilon_high=0.0, micro_batch_tokens=1024
         )
@@ -278,7 +284,7 @@ class Pretrainer:
                 group["lr"] = base * rate
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        weights = {group: 1.0 if group.endswith("/solve") else self.config.writing for group in seen.loss}
+        weights = {group: 1.0 if group.endswith("/solve") else writing for group in seen.loss}
         return {group: loss / weights[group] for group, loss in seen.loss.items()}
 
     def run(self, on_step: Callable[[int, dict[str, float]], None], save_every: int = 100) -> None:

@@ -74,7 +74,7 @@ def test_other_settings_are_refused(pools: dict[str, Pool], tmp_path: Path) -> N
 
 def test_the_loss_falls(pools: dict[str, Pool], tmp_path: Path) -> None:
     seen: list[float] = []
-    config = replace(CONFIG, stages=(Stage(60, SHARES),), decay=0.0)
+    config = replace(CONFIG, stages=(Stage(60, SHARES),))
     Pretrainer(config, pools, tmp_path).run(lambda step, losses: seen.append(losses["countdown/solve"]))
     assert sum(seen[-5:]) < 0.75 * sum(seen[:5])
 
@@ -105,10 +105,11 @@ def test_every_stage_reads_its_own_shares(pools: dict[str, Pool]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "rate"), [(1, 0.02), (50, 1.0), (51, 1.0), (1_500, 1.0), (1_750, 0.525), (2_000, 0.05)]
+    ("step", "rate"), [(1, 0.02), (50, 1.0), (51, 1.0), (100, 1.0), (101, 0.7), (150, 0.35), (200, 0.0)]
 )
 def test_rates(step: int, rate: float) -> None:
-    assert PretrainConfig(stages=(Stage(2_000, {}),)).rate(step) == pytest.approx(rate)
+    stages = (Stage(100, {}), Stage(100, {}, rates=(0.7, 0.0)))
+    assert PretrainConfig(stages=stages).rate(step) == pytest.approx(rate, abs=0.01)
 
 
 def test_the_command_makes_an_ordinary_folder(tmp_path: Path, modebench: Command) -> None:

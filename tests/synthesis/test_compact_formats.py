@@ -88,7 +88,7 @@ def test_the_order_of_a_cards_fields_does_not_matter() -> None:
     ],
 )
 def test_what_is_no_card_is_refused_in_one_line(reply: str) -> None:
-    with pytest.raises(ValueError, match="reply|card") as caught:
+    with pytest.raises(ValueError, match=r"reply|card") as caught:
         read_card(reply)
     assert "\n" not in str(caught.value)
 
