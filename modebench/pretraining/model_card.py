@@ -261,7 +261,8 @@ def render(figures: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "## Writing tasks",
         f"Shares of {ASKED} replies a domain and format, at temperature 1, to dev tasks: `read` has the "
         "format; `works` executes (a menu's operator applies; a free text is another task that keeps the "
-        "solution; a card's problem is solvable and its solution right); `new`: no frozen task reads like it.",
+        "solution; a card's problem is solvable and its solution right); `new`: no frozen task reads like "
+        "it.",
         _table(pd.DataFrame(figures["writing"])),
         "## What it read",
         f"Tasks drawn from laws wider than level 1. Of the {facts['frozen']:,} frozen tasks of all levels "
