@@ -116,8 +116,10 @@ def test_draws_are_a_function_of_seed_update_and_task() -> None:
 def test_the_same_response_is_drawn_as_often_as_it_is_stored() -> None:
     method = rlep(count=3)
     state = with_pool(method, {STORED[0]: 2, STORED[1]: 1})
-    drawn = Counter(row.token_ids for row in method.credit([rewarded(1, 0)], state)[2:])
-    assert drawn == {(3, 4, 7): 2, (3, 7): 1}
+    for _ in range(8):
+        drawn = Counter(row.token_ids for row in method.credit([rewarded(1, 0)], state)[2:])
+        assert drawn == {(3, 4, 7): 2, (3, 7): 1}
+        method.observe([moded(None)], state)
 
 
 def test_an_online_pool_takes_successes_in_after_their_update() -> None:
