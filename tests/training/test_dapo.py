@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.errors import UsageError
@@ -102,6 +102,7 @@ def test_overlong_shaping_by_hand() -> None:
 
 
 @given(st.integers(1, 200), st.floats(0.01, 1))
+@settings(deadline=None, max_examples=60)
 def test_the_penalty_is_continuous_monotone_and_between_minus_1_and_0(cap: int, buffer: float) -> None:
     part = Overlong(buffer=buffer, max_length=cap)
     lengths = np.arange(1, cap + 3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.errors import UsageError
@@ -73,6 +73,7 @@ def rows_of(groups: Sequence[Group]) -> list[Row]:
     unit=st.sampled_from(["group", "rollout"]),
     place=st.tuples(st.integers(0, 9), st.integers(0, 3)),
 )
+@settings(deadline=None, max_examples=60)
 def test_every_row_is_in_one_mini_batch(
     sizes: list[int], count: int, unit: str, place: tuple[int, int]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.errors import UsageError
@@ -134,6 +134,7 @@ def test_one_advantage_for_all_is_no_covariance() -> None:
 
 
 @given(st.floats(-3, 3), st.integers(0, 2**32))
+@settings(deadline=None, max_examples=60)
 def test_a_shift_of_all_advantages_changes_no_choice(shift: float, seed: int) -> None:
     draw = np.random.default_rng(seed)
     advantages, logp = draw.normal(size=(4, 6)).round(2), -draw.gamma(2, 1, size=(4, 6)).round(2)
@@ -260,6 +261,7 @@ def test_kl_cov_at_ratio_1_is_the_base_and_off_policy_it_is_not() -> None:
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=40), st.floats(0.01, 1))
+@settings(deadline=None, max_examples=60)
 def test_top_entropy_keeps_the_share_rounded_up(entropies: list[float], share: float) -> None:
     told = seen_of([[-1.0] * len(entropies)], [entropies])
     (row,) = TopEntropy(share=share).reweigh(
