@@ -98,7 +98,6 @@ class PoolSize:
 
 # Wrong replies go with a long plateau before a look-up is learned, and Countdown takes longest: so no noise
 # at first, then noise where the policy would come too close to perfect, and most of a step for Countdown.
-# Advice and the writing of tasks, which copy and follow what was learned, come last.
 _FIRST = {
     "graph_coloring": Share(12, 4),
     "countdown": Share(24, 4),
@@ -120,30 +119,11 @@ _THIRD = {
     "mathir": Share(16, 4, frees=1),
     "pantry_plan": Share(4, 4, frees=1),
 }
-_FOURTH = {
-    "graph_coloring": Share(6, 4, noise=0.15, coached=0.5, frees=6, cards=4),
-    "countdown": Share(40, 2, coached=0.5, frees=4, cards=4),
-    "python_factors": Share(5, 2, noise=0.2, coached=0.5, frees=4, cards=2),
-    "mathir": Share(12, 4, coached=0.5, frees=6, cards=4),
-    "pantry_plan": Share(4, 4, coached=0.5, frees=4, cards=3),
-}
-# Countdown did not take to advice, and lost modes to it.
-_FIFTH = {
-    "graph_coloring": Share(6, 4, noise=0.15, frees=12, cards=8),
-    "countdown": Share(48, 2, coached=0.0, frees=4, cards=6),
-    "python_factors": Share(4, 2, noise=0.2, frees=4, cards=3),
-    "mathir": Share(8, 4, noise=0.1, coached=0.5, frees=24, cards=6),
-    "pantry_plan": Share(4, 4, coached=0.5, frees=10, cards=4),
-}
 _STAGES = (
     Stage(630, _FIRST),
     Stage(370, _SECOND),
     Stage(125, _THIRD),
     Stage(375, _THIRD, rates=(1.0, 0.05)),
-    Stage(250, _FOURTH, rates=(0.5, 0.5), writing=1.0),
-    Stage(400, _FOURTH, rates=(0.5, 0.02), writing=1.0),
-    Stage(260, _FIFTH, rates=(0.6, 0.6), writing=1.0),
-    Stage(200, _FIFTH, rates=(0.6, 0.02), writing=1.0),
 )
 _POOLS = {
     "graph_coloring": PoolSize(),
