@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--samples", type=int, default=8, help="requests a prompt")
     parser.add_argument("--max-tokens", type=int, default=64)
-    parser.add_argument("--dtype", default="float32", help="bfloat16 is slow on a CPU without its instructions")
+    parser.add_argument("--dtype", default="float32", help="bfloat16 is slow on many CPUs")
     parser.add_argument("--concurrency", type=int, default=256)
     parser.add_argument("--offline", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
