@@ -137,9 +137,7 @@ def test_a_missing_strategy_is_left_out_or_on_the_floor() -> None:
     assert state.values[0] > 1e8
 
 
-@pytest.mark.parametrize(
-    ("group_by", "strategies"), [("prefix", 2), ("row", 4), ("mode", 3), ("cluster", 2)]
-)
+@pytest.mark.parametrize(("group_by", "strategies"), [("prefix", 2), ("row", 4), ("mode", 3), ("cluster", 2)])
 def test_what_a_strategy_is(group_by: Any, strategies: int) -> None:
     """Residuals are the rows' first tokens, of which every group has two."""
     state = Told()
