@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,8 +38,8 @@ def test_an_answer_in_a_text_is_found(domain: str) -> None:
         found = leaked(f"Look around and try {answer} before the rest.", task)
         assert found is not None
         assert bare in found or found in bare or found in solution
+    prefix = replace(by_rule([(domain, 1)], "compact")[0], name="x", text=f"try {bare}")
     with pytest.raises(UsageError, match=f"prefix 'x' holds the answer .* of {task.id}"):
-        prefix = replace(by_rule([(domain, 1)], "compact")[0], name="x", text=f"try {bare}")
         check_leaks([prefix], [task])
 
 
@@ -92,7 +91,11 @@ def test_the_file_is_what_an_evaluation_asks_with(control: Control, tmp_path: Pa
     assert "exists already" in str(again.exception)
 
 
-GOOD = "1. **Sums**: Try additions only.\n- Product: End with a product.\nBack: Undo the last.\nHelper: Find one."
+GOOD = """\
+1. **Sums**: Try additions only.
+- Product: End with a product.
+Back: Undo the last.
+Helper: Find one."""
 
 
 class Coach:

@@ -64,7 +64,7 @@ def test_a_file_is_used_as_it_stands(tmp_path: Path) -> None:
     part.prepare([TASK], lambda text: (), other)
     with pytest.raises(UsageError, match="not those that the run began with"):
         other.load_state_dict(saved)
-    with pytest.raises(UsageError, match="leave coaching.file out"):
+    with pytest.raises(UsageError, match=r"leave coaching\.file out"):
         Coaching(file=str(file), control="empty")
     with pytest.raises(UsageError, match="must be a file of prefixes"):
         Coaching(file=str(tmp_path / "none"))
