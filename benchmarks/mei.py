@@ -1,8 +1,8 @@
 """What MEI costs: a training step of the packaged policy with the part `mei` beside one without.
 
-The same rollouts are updated on in turns with and without it, the weights put back each time; the difference of
-the medians is set against the median of a step, rollouts included. Both by the processor time of this process,
-the one to read on a busy machine. Wanted: at most 5 %.
+The same rollouts are updated on in turns with and without it, the weights put back each time; the difference
+of the medians is set against the median of a step, rollouts included. Both by the processor time of this
+process, the one to read on a busy machine. Wanted: at most 5 %.
 
     python benchmarks/mei.py [--domain NAME] [--prompts N] [--repeats N]
 """
@@ -64,9 +64,8 @@ def main() -> None:
         trainer = open_trainer(plan([from_values(settings, "benchmark")]), Path(folder) / "run")
         sampling, without, with_mei = measured(trainer, arguments.repeats)
     share = (with_mei - without) / (sampling + without)
-    print(
-        f"rollouts {sampling:.3f} s, update {without:.3f} s, with MEI {with_mei:.3f} s: {share:+.1%} of a step"
-    )
+    print(f"rollouts {sampling:.3f} s, update {without:.3f} s, with MEI {with_mei:.3f} s")
+    print(f"{share:+.1%} of a step")
 
 
 if __name__ == "__main__":

@@ -84,10 +84,8 @@ def first_fall(steps: Sequence[int], values: Sequence[float | None], drop: float
     fell: int | None = None
     peak = -np.inf
     for step, value in defined:
-        if value < peak - drop:
-            fell = step if fell is None else fell
-        else:
-            fell = None
+        low = value < peak - drop
+        fell = (step if fell is None else fell) if low else None
         peak = max(peak, value)
     return fell
 
