@@ -185,12 +185,12 @@ class StrategyBalance(Part):
     ) -> list[Row]:
         """A likelihood row for every right rollout of a task with two strategies or more."""
         families = _families(groups, rows, seen)
-        mu = self._mu(families, fresh)
+        split = [self._strategies(members) for members in families]
+        mu = self._mu(families, list(map(len, split)), fresh)
         state.values, state.largest, state.strategies = [], [], []
         state.tasks, state.mu = len(families), mu
         found = []
-        for members in families:
-            strategies = self._strategies(members)
+        for strategies in split:
             if len(strategies) < 2 or not any(strategies.values()):
                 continue
             told = balance(np.array([self._growth(each) for each in strategies.values()]), self.divergence)
@@ -241,13 +241,14 @@ class StrategyBalance(Part):
             found[keys[place]].append(members[place])
         return found
 
-    def _mu(self, families: Sequence[Sequence[Member]], fresh: TokenWeight) -> float:
-        """The strength in this update."""
+    def _mu(
+        self, families: Sequence[Sequence[Member]], strategies: Sequence[int], fresh: TokenWeight
+    ) -> float:
+        """The strength in this update, of families with so many strategies each."""
         if self.mu is not None:
             return self.mu
         assert self.kappa is not None
-        found = [(len(members), len(self._strategies(members))) for members in families]
-        wide = [(size, m) for size, m in found if m > 1]
+        wide = [(len(members), m) for members, m in zip(families, strategies, strict=True) if m > 1]
         if not wide:
             return 0.0
         lengths = [len(member.row.token_ids) for members in families for member in members]
