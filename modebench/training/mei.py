@@ -91,6 +91,7 @@ class Mei(Part):
     name: ClassVar[str] = "mei"
     needs_grams: ClassVar[bool] = True
     needs_whole_groups: ClassVar[bool] = True
+    only_observes: ClassVar[bool] = True
 
     def gram_metrics(
         self, groups: Sequence[Group], rows: Sequence[Row], grams: Mapping[int, Floats]

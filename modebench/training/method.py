@@ -255,7 +255,7 @@ class Method:
 
     def effects(self, state: MethodState) -> dict[str, int]:
         """What each part changed since this was last asked; of the surrogate, its clipping and its ratios."""
-        names = [*(part.name for part in self.parts), "surrogate.ratio"]
+        names = [*(part.name for part in self.parts if not part.only_observes), "surrogate.ratio"]
         names += ["surrogate.clip"] if self.surrogate.clip else []
         told = {name: state.changed[name] for name in names}
         state.changed.clear()

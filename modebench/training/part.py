@@ -132,6 +132,8 @@ class Part:
     """`gram_metrics` is called, with what the first update of a step saw on its way."""
     needs_whole_groups: ClassVar[bool] = False
     """An update on some rollouts of a group would not be what it is meant to be."""
+    only_observes: ClassVar[bool] = False
+    """It is there to log, and that it changes nothing is no news."""
     stage: ClassVar[Stage] = Stage.BONUS
     headline: ClassVar[Mapping[str, str]] = {}
     """Metrics of this part whose mean over the run goes into summary.json, each with the metric that weighs

@@ -107,6 +107,7 @@ def test_two_steps_on_the_packaged_policy(method: str, add: str, tmp_path: Path)
         assert first["mei/G"] == 4
         assert 0 < first["mei/mean"] <= 4
     assert first["effect/coaching"] >= 1
+    assert "effect/mei" not in first
     # What is asked in an evaluation is plain.
     responses = next(path.glob("eval/*/**/responses.jsonl")).read_text().splitlines()
     assert all("prefix" not in json.loads(line) for line in responses)

@@ -159,6 +159,19 @@ def test_the_order_of_groups_and_rollouts_changes_nothing() -> None:
     assert all(after[key] == pytest.approx(plain[key]) for key in plain)
 
 
+def test_responses_of_other_times_have_no_part_in_it() -> None:
+    groups, part = coached("a-", "a-"), StrategyBalance(**MU)
+    rows = base().credit(groups, base().state(0))
+    seen = seen_of(rows, [0.4, 0.0, 0.0, 0.0])
+    joined = replace(rows[0], term="rlep")
+    with_joined = [*rows[:2], joined, *rows[2:]], [*seen[:2], seen[0], *seen[2:]]
+    plain, after = (
+        part.further_rows(groups, *each, lambda length: 0.1, Told()) for each in ((rows, seen), with_joined)
+    )
+    assert weights(after) == weights(plain)
+    assert abs(weights(plain)[0]) > 0.01
+
+
 def test_tasks_are_averaged_or_added() -> None:
     first = coached("a", "a")
     other = [replace(group, task=replace(group.task, id="test/1")) for group in coached("a", "a")]
