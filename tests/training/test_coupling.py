@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.training.batch import Row
@@ -97,6 +97,7 @@ def test_adjusted_rand_by_hand() -> None:
         adjusted_rand("a", "ab")
 
 
+@settings(deadline=None)
 @given(labels=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12))
 def test_adjusted_rand_is_that_of_counting_pairs(labels: list[tuple[int, int]]) -> None:
     first, second = zip(*labels, strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.training.batch import Floats, Row
@@ -25,6 +25,7 @@ def ratio(*vectors: Floats) -> float:
     return found
 
 
+@settings(deadline=None)
 @given(clusters=st.integers(1, 6), size=st.integers(1, 5), scale=st.floats(1e-3, 1e3))
 def test_clusters_have_g_over_c(clusters: int, size: int, scale: float) -> None:
     vectors = np.repeat(np.eye(6)[:clusters], size, axis=0) * scale

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.errors import UsageError
@@ -26,6 +26,7 @@ GAINS = st.lists(st.floats(-30, 30), min_size=2, max_size=6).map(np.array)
 DIVERGENCES = ("kl_uniform", "js")
 
 
+@settings(deadline=None)
 @given(r_M=GAINS, shift=st.floats(-50, 50))
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 def test_it_is_not_negative_and_the_same_for_a_common_shift(
@@ -38,6 +39,7 @@ def test_it_is_not_negative_and_the_same_for_a_common_shift(
     assert told.slope_M.sum() == pytest.approx(0, abs=1e-12)
 
 
+@settings(deadline=None)
 @given(r_M=st.lists(st.floats(-4, 4), min_size=2, max_size=5).map(np.array))
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 def test_the_slope_is_that_of_the_value(divergence: Any, r_M: Floats) -> None:
