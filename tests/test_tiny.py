@@ -29,6 +29,19 @@ def test_the_package_holds_an_ordinary_small_folder() -> None:
     assert sum(path.stat().st_size for path in tiny_folder().iterdir()) < 8 * 2**20
 
 
+def test_the_folder_is_what_pretraining_would_write() -> None:
+    """Another word or setting in the code asks for another policy."""
+    from transformers import AutoTokenizer
+
+    from modebench.pretraining.folder import PROFILE
+    from modebench.pretraining.tokenizer import make_tokenizer
+
+    packaged, made = AutoTokenizer.from_pretrained(tiny_folder()), make_tokenizer()
+    assert packaged.get_vocab() == made.get_vocab()
+    assert packaged.chat_template == made.chat_template
+    assert (tiny_folder() / PROFILE_FILE).read_text() == PROFILE
+
+
 def test_its_card_has_every_domain_and_level() -> None:
     card = (tiny_folder() / "README.md").read_text()
     for domain in DOMAINS:

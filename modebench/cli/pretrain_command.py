@@ -20,7 +20,7 @@ from modebench.errors import UsageError
 @click.option("--card/--no-card", default=True, show_default=True, help="Measure the policy at the end.")
 @click.option("--resume", type=shared.PATH, help="Continue this folder; its own settings apply.")
 def command(output: Path | None, seed: int, card: bool, resume: Path | None) -> int:
-    """Make the tiny policy that the package ships: about an hour on one core.
+    """Make the tiny policy that the package ships: about 40 minutes of one core.
 
     Draws tasks outside every frozen split, trains a small model on right answers uniform over their modes
     mixed with wrong ones, and measures it. Writes pretraining.json (settings), log.jsonl (losses),

@@ -53,12 +53,14 @@ class Share:
         prompts: solving prompts.
         answers: replies to each.
         noise: share of wrong replies.
+        coached: share of the prompts with the advice of a strategy.
         menus, frees, cards: writing texts of each kind.
     """
 
     prompts: int
     answers: int
     noise: float = 0.0
+    coached: float = 0.25
     menus: int = 1
     frees: int = 2
     cards: int = 1
@@ -72,14 +74,12 @@ class Stage:
         steps: how many.
         shares: what each of them holds, by domain.
         rates: learning rate at the start and at the end, as shares of the full one; linear in between.
-        coached: share of solving prompts with the advice of a strategy.
         writing: weight of a group of writing texts; groups of solving texts have 1.
     """
 
     steps: int
     shares: Mapping[str, Share]
     rates: tuple[float, float] = (1.0, 1.0)
-    coached: float = 0.25
     writing: float = 0.2
 
 
@@ -98,7 +98,6 @@ class PoolSize:
 
 # Wrong replies go with a long plateau before a look-up is learned, and Countdown takes longest: so no noise
 # at first, then noise where the policy would come too close to perfect, and most of a step for Countdown.
-# Advice and the writing of tasks, which copy and follow what was learned, come last.
 _FIRST = {
     "graph_coloring": Share(12, 4),
     "countdown": Share(24, 4),
@@ -120,20 +119,11 @@ _THIRD = {
     "mathir": Share(16, 4, frees=1),
     "pantry_plan": Share(4, 4, frees=1),
 }
-_FOURTH = {
-    "graph_coloring": Share(6, 4, noise=0.15, frees=6, cards=4),
-    "countdown": Share(40, 2, frees=4, cards=4),
-    "python_factors": Share(5, 2, noise=0.2, frees=4, cards=2),
-    "mathir": Share(12, 4, frees=6, cards=4),
-    "pantry_plan": Share(4, 4, frees=4, cards=3),
-}
 _STAGES = (
     Stage(630, _FIRST),
     Stage(370, _SECOND),
     Stage(125, _THIRD),
     Stage(375, _THIRD, rates=(1.0, 0.05)),
-    Stage(250, _FOURTH, rates=(0.5, 0.5), coached=0.5, writing=1.0),
-    Stage(400, _FOURTH, rates=(0.5, 0.02), coached=0.5, writing=1.0),
 )
 _POOLS = {
     "graph_coloring": PoolSize(),
@@ -216,7 +206,7 @@ def texts_of(config: PretrainConfig, pools: Mapping[str, Pool], step: int) -> li
     stage, _ = config.stage(step)
     for domain, share in stage.shares.items():
         rng = random.Random(f"{config.seed}|{step}|{domain}")
-        texts += solving_texts(rng, pools[domain], share.prompts, share.answers, share.noise, stage.coached)
+        texts += solving_texts(rng, pools[domain], share.prompts, share.answers, share.noise, share.coached)
         texts += writing_texts(rng, pools[domain], share.menus, share.frees, share.cards)
     return texts
 

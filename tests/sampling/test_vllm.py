@@ -242,3 +242,26 @@ def test_what_does_not_fit_is_an_error_of_its_own(server: str, engine: Any) -> N
         found = dict(asked.generate(long, SETTINGS))
         assert all(sample.error for sample in found[0])
         assert not any(sample.error for sample in found[1])
+
+
+def test_the_packaged_policy_answers_as_in_transformers() -> None:
+    """Greedy, so that both must write the same."""
+    from modebench.prompts import build_messages
+    from modebench.tasks import load_tasks
+
+    asked = [
+        Group(task, build_messages(task, "compact"), (0,))
+        for domain in ("graph_coloring", "countdown", "mathir")
+        for task in load_tasks(domain, 1).tasks[:8]
+    ]
+    settings = GenerationSettings(temperature=0.0, max_tokens=24)
+    options = EngineOptions(dtype="float32", device="cpu", max_model_len=256)
+    written = [
+        {
+            index: samples[0].response
+            for index, samples in load_engine(model, options).generate(asked, settings)
+        }
+        for model in ("vllm/tiny", "tiny")
+    ]
+    assert written[0] == written[1]
+    assert len(set(written[0].values())) > 8

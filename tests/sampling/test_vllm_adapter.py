@@ -106,6 +106,7 @@ def test_both_call_shapes_and_both_sets_of_arguments(
         "revision",
         "trust_remote_code",
         "enforce_eager",
+        "enable_chunked_prefill",
         *fields,
     }
     found = dict(engine.generate(groups(), GenerationSettings()))

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from modebench.samples import load_runs
+from modebench.verifiers.registry import installed_domains
 from tests.conftest import Command
 from tests.training.child import Place
 
@@ -61,8 +63,17 @@ def test_two_methods_on_graph_coloring_end_in_one_table(
     assert "success" in (tmp_path / "again/run.json").read_text()
 
 
-def test_what_a_run_writes(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def letters(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The third-party domain in this process, which looks installed ones up only once."""
     monkeypatch.syspath_prepend(place.site)
+    installed_domains.cache_clear()
+    yield
+    installed_domains.cache_clear()
+
+
+@pytest.mark.usefixtures("letters")
+def test_what_a_run_writes(place: Place, tmp_path: Path) -> None:
     child = place.train(tmp_path, *place.asked("re_max", 4), "--seed", "3", "-o", "run")
     assert child.wait() == 0, child.text
     run = tmp_path / "run"
