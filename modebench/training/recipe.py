@@ -128,11 +128,10 @@ def run_updates(
             rows, recipe.mini_batches, recipe.mini_batch_unit, config.run.seed, step, epoch, groups=groups
         )
     ]
-    wanted = {"with_reference": method.compares_with_reference, "residuals": method.needs_residuals}
-    passes = 1 + method.compares_with_reference
     if rows and (method.needs_statistics or len(cuts) > 1):
-        old = updater.scores(rows, **wanted)
-        report.scored += passes * len(rows)
+        compares = method.compares_with_reference
+        old = updater.scores(rows, with_reference=compares, residuals=method.needs_residuals)
+        report.scored += (1 + compares) * len(rows)
     for number, part in enumerate(cuts):
         batch = method.normalise([rows[index] for index in part], state)
         if number > 0:
@@ -141,9 +140,11 @@ def run_updates(
         seen: list[Seen] = []
         if method.needs_statistics:
             scores = [old[index] for index in part]
-            if number > 0:
-                scores = updater.scores(batch, **wanted)
-                report.scored += passes * len(batch)
+            if report.updates:  # the policy has moved, the reference has not
+                moved = updater.scores(batch, residuals=method.needs_residuals)
+                pairs = zip(moved, scores, strict=True)
+                scores = [now._replace(reference_T=before.reference_T) for now, before in pairs]
+                report.scored += len(batch)
             seen = method.seen(batch, scores)
             batch = method.reweigh(batch, seen, state)
         report.extra = method.extra_rows(report.updated, state)
