@@ -144,18 +144,18 @@ class Scorer:
         kinds = tuple(sorted(wanted))
         pieces = []
         columns = (layout.target_K.split(chunk), *(states.split(chunk) for states, _ in models))
-        places = layout.row_K.split(chunk) if residuals else [None] * len(columns[0])
-        for place_C, target_C, *states in zip(places, *columns, strict=True):
+        row_chunks = layout.row_K.split(chunk) if residuals else [None] * len(columns[0])
+        for row_C, target_C, *states in zip(row_chunks, *columns, strict=True):
             given = [
                 (model_head, states_CH) for (_, model_head), states_CH in zip(models, states, strict=True)
             ]
             if self.applies_head and len(states_KH) > chunk and torch.is_grad_enabled():
                 options = {"use_reentrant": False, "preserve_rng_state": False}
-                piece = checkpoint(_score_chunk, given, target_C, temperature, kinds, place_C, **options)
+                piece = checkpoint(_score_chunk, given, target_C, temperature, kinds, row_C, **options)
             else:
-                piece = _score_chunk(given, target_C, temperature, kinds, place_C)
+                piece = _score_chunk(given, target_C, temperature, kinds, row_C)
             pieces.append(piece)
-        return layout, _joined(pieces, len(layout.lengths))
+        return layout, _joined(pieces, row_chunks)
 
     def head_gradients(self, row: Row, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
         """[T, V] gradient of a row's log-probability by the logits over the temperature, and [T, H] the last
@@ -263,7 +263,7 @@ def _score_chunk(
     row_C: torch.Tensor | None = None,
 ) -> TokenScores:
     """Scores of a chunk by the policy, beside it those of the reference where `models` has one; residuals of
-    the rows up to the chunk's last where `row_C` says which row each token is of."""
+    the chunk's rows where `row_C` says which row each token is of."""
     logits_CV, total_C = _logits(*models[0], temperature)
     logp_C = logits_CV.gather(1, target_C[:, None])[:, 0] - total_C
     # A forbidden token (logit -inf) adds nothing, where 0 * -inf would be NaN.
@@ -296,9 +296,10 @@ def _logits(head: Any, states_CH: torch.Tensor, temperature: float) -> tuple[tor
     return logits_CV, logits_CV.logsumexp(-1)
 
 
-def _joined(pieces: Sequence[TokenScores], rows: int) -> TokenScores:
+def _joined(pieces: Sequence[TokenScores], row_chunks: Sequence[torch.Tensor | None]) -> TokenScores:
     """The scores of all chunks, one after another; residuals of a row that spans chunks are added."""
     residuals = [piece.residual_RV for piece in pieces if piece.residual_RV is not None]
+    rows = [row_C for row_C in row_chunks if row_C is not None]
     references = [piece.reference_K for piece in pieces if piece.reference_K is not None]
     return TokenScores(
         torch.cat([piece.logp_K for piece in pieces]),

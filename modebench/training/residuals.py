@@ -23,25 +23,26 @@ from modebench.training.batch import Floats, Row
 def row_residuals(
     logits_CV: torch.Tensor, total_C: torch.Tensor, target_C: torch.Tensor, row_C: torch.Tensor
 ) -> torch.Tensor:
-    """[R, V] what the tokens of a chunk add to the residuals of rows 0 to R - 1.
+    """[R, V] what the tokens of a chunk add to the residuals of its R rows.
 
     Args:
         logits_CV: over the temperature.
         total_C: the logarithms of the sums of their exponentials.
         target_C: the tokens.
-        row_C: int64, the row that each is of, ascending; R - 1 is the last of them.
+        row_C: int64, the row that each is of, ascending, none left out between the first and the last.
     """
+    place_C = row_C - row_C[0]
     probability_CV = (logits_CV - total_C[:, None]).exp()
-    residual_RV = logits_CV.new_zeros(int(row_C[-1]) + 1, logits_CV.shape[1])
-    residual_RV.index_add_(0, row_C, probability_CV, alpha=-1)
-    return residual_RV.index_put_((row_C, target_C), torch.ones_like(total_C), accumulate=True)
+    residual_RV = logits_CV.new_zeros(int(place_C[-1]) + 1, logits_CV.shape[1])
+    residual_RV.index_add_(0, place_C, probability_CV, alpha=-1)
+    return residual_RV.index_put_((place_C, target_C), torch.ones_like(total_C), accumulate=True)
 
 
-def added(pieces: Sequence[torch.Tensor], rows: int) -> torch.Tensor:
-    """[R, V] sum of the chunks' residuals, each of which ends with the last row of its chunk."""
-    total_RV = pieces[0].new_zeros(rows, pieces[0].shape[1])
-    for piece in pieces:
-        total_RV[: len(piece)] += piece
+def added(pieces: Sequence[torch.Tensor], rows: Sequence[torch.Tensor]) -> torch.Tensor:
+    """[R, V] sum of the chunks' residuals, `rows` telling for each chunk which rows its tokens are of."""
+    total_RV = pieces[0].new_zeros(int(rows[-1][-1]) + 1, pieces[0].shape[1])
+    for piece, row_C in zip(pieces, rows, strict=True):
+        total_RV[int(row_C[0]) :][: len(piece)] += piece
     return total_RV
 
 
