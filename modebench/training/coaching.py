@@ -12,11 +12,15 @@ as much. Matched groups are smaller, and advantages are relative to a group: com
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
+from modebench.analysis.diversity import pcmd
 from modebench.coaching import Control, by_rule
 from modebench.errors import UsageError
 from modebench.probing import Prefix, read_prefixes
@@ -36,11 +40,13 @@ class Coach:
     Attributes:
         seed: of the meaningless words of a control.
         prefixes: by task id.
+        names: of the prefixes that are for whole cells.
         source: SHA-256 of the file that they are from, which a checkpoint names; None for those by rule.
     """
 
     seed: int
     prefixes: dict[str, tuple[Prefix, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
     source: str | None = None
 
     def state_dict(self) -> dict[str, Any]:
@@ -101,6 +107,7 @@ class Coaching(Part):
         else:
             known = list(read_prefixes(Path(self.file)))
             state.source = file_sha256(Path(self.file))
+        state.names = tuple(dict.fromkeys(prefix.name for prefix in known if prefix.task_id is None))
         by_scope: dict[object, list[Prefix]] = {}
         for prefix in known:
             by_scope.setdefault(prefix.task_id or (prefix.domain, prefix.level), []).append(prefix)
@@ -134,12 +141,24 @@ class Coaching(Part):
     def metrics(
         self, groups: Sequence[Group], extra: Sequence[Row], fresh: TokenWeight, state: Coach
     ) -> dict[str, float | None]:
-        """Accuracy of the best and of the worst prefix among the groups of an update, by its name."""
-        paid: dict[str | None, list[float]] = {}
+        """Of an update: accuracy of the best and of the worst prefix by its name; the mass of the strategies,
+        which is the share of all right rollouts that each prefix of a cell has; and PCMD of a task's right
+        rollouts, whatever their prefix."""
+        right: Counter[str | None] = Counter()
+        asked: Counter[str | None] = Counter()
+        modes: dict[str, Counter[str | None]] = {}
         for group in groups:
-            paid.setdefault(group.prefix, []).extend(group.reward_G)
-        means = [sum(rewards) / len(rewards) for rewards in paid.values() if rewards]
+            found = [rollout.mode for rollout in group.rollouts if rollout.reward > 0]
+            right[group.prefix] += len(found)
+            asked[group.prefix] += group.size
+            modes.setdefault(group.task.id, Counter()).update(found)
+        rates = [right[name] / size for name, size in asked.items() if size]
+        diversity = [float(pcmd(list(counts.values()) or [0])) for counts in modes.values()]
+        defined = [value for value in diversity if not np.isnan(value)]
+        total = right.total()
         return {
-            "coaching/best": max(means, default=None),
-            "coaching/worst": min(means, default=None),
+            "coaching/best": max(rates, default=None),
+            "coaching/worst": min(rates, default=None),
+            "coaching/pcmd": float(np.mean(defined)) if defined else None,
+            **{f"coaching/mass/{name}": right[name] / total if total else None for name in state.names},
         }

@@ -62,6 +62,11 @@ def neighbourhoods(kernel_NN: Floats, epsilon: float = NEIGHBOURHOOD) -> list[in
     return labels
 
 
+def clusters(gram_NN: Floats, epsilon: float = NEIGHBOURHOOD) -> list[int]:
+    """Strategy of each of N responses whose gradients have these inner products, by their cosines."""
+    return neighbourhoods(cosines(gram_NN), epsilon)
+
+
 def adjusted_rand(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
     """Adjusted Rand index of two partitions (Hubert and Arabie 1985, Journal of Classification 2:193,
     equation 5): 1 where they are the same, 0 on average where one is shuffled.

@@ -18,10 +18,14 @@ denominator are equal for every policy, of one mode or of many. What rises with 
 ratios, by groups in which nearly all responses coincide: it senses near-determinism, not the number of
 strategies. Every number depends on G, which is logged beside it, and a published threshold (1.013) holds for
 its model, G and domain at best.
+
+Beside it stands the mass of the strategies: among the right responses of a group, how many clusters the
+cosines of their residuals make (`modebench.training.coupling`), and the share that is in the largest.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -29,6 +33,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from modebench.training.batch import Floats, Group, Row
+from modebench.training.coupling import clusters
 from modebench.training.part import Part
 
 
@@ -83,6 +88,27 @@ def mei_forms(
     }
 
 
+def strategy_mass(grams: Sequence[Floats], rewards: Sequence[Floats]) -> dict[str, float | None]:
+    """Means over the groups with two right responses or more: ``strategies``, how many clusters these make,
+    and ``largest_strategy``, the share of the largest.
+
+    Args:
+        grams: [G, G] each.
+        rewards: [G] each.
+    """
+    found = []
+    for gram_GG, reward_G in zip(grams, rewards, strict=True):
+        right = np.flatnonzero(reward_G > 0)
+        if len(right) > 1:
+            found.append(Counter(clusters(gram_GG[np.ix_(right, right)])))
+    return {
+        "strategies": float(np.mean([len(sizes) for sizes in found])) if found else None,
+        "largest_strategy": float(np.mean([max(sizes.values()) / sizes.total() for sizes in found]))
+        if found
+        else None,
+    }
+
+
 @dataclass(frozen=True)
 class Mei(Part):
     """Logs MEI at every step, of the first update, in which the policy is the one that sampled. It changes
@@ -96,14 +122,12 @@ class Mei(Part):
     def gram_metrics(
         self, groups: Sequence[Group], rows: Sequence[Row], grams: Mapping[int, Floats]
     ) -> dict[str, float | None]:
-        """``mei/mean``, ``mei/ratio_of_sums``, ``mei/advantage``, ``mei/correct`` and ``mei/G``."""
+        """``mei/mean``, ``mei/ratio_of_sums``, ``mei/advantage``, ``mei/correct``, ``mei/G``,
+        ``mei/strategies`` and ``mei/largest_strategy``."""
         advantages: dict[int, list[float]] = {place: [] for place in grams}
         for row in rows:
             if row.term == "fresh" and row.group in grams and row.advantage_T is not None:
                 advantages[row.group].append(float(row.advantage_T[0]))
-        forms = mei_forms(
-            list(grams.values()),
-            [np.array(advantages[place]) for place in grams],
-            [groups[place].reward_G for place in grams],
-        )
-        return {f"mei/{form}": value for form, value in forms.items()}
+        known, rewards = list(grams.values()), [groups[place].reward_G for place in grams]
+        forms = mei_forms(known, [np.array(advantages[place]) for place in grams], rewards)
+        return {f"mei/{name}": value for name, value in (forms | strategy_mass(known, rewards)).items()}

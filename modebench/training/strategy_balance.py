@@ -39,7 +39,7 @@ import numpy as np
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group, Row
 from modebench.training.combining import PREFIXES
-from modebench.training.coupling import NEIGHBOURHOOD, cosines, neighbourhoods
+from modebench.training.coupling import clusters
 from modebench.training.part import Part, Seen, TokenWeight
 
 FLOOR = -1e9
@@ -291,7 +291,7 @@ def _clusters(residuals: Sequence[Floats]) -> list[int]:
     if not residuals:
         return []
     residual_RV = np.stack(residuals)
-    return list(neighbourhoods(cosines(residual_RV @ residual_RV.T), NEIGHBOURHOOD))
+    return clusters(residual_RV @ residual_RV.T)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from modebench.errors import UsageError
 from modebench.probing import Prefix
 from modebench.strategies import STRATEGIES
 from modebench.tasks import load_tasks
-from modebench.training.coaching import Coaching
+from modebench.training.coaching import Coach, Coaching
 from modebench.training.folder import TrainingFolder
 from modebench.training.methods import build
 from modebench.training.part import Asked
@@ -83,36 +84,65 @@ def test_the_groups_of_a_task_stay_in_one_mini_batch() -> None:
     assert not tasks[0] & tasks[1]
 
 
+def test_the_mass_of_the_strategies_by_hand() -> None:
+    """Prefix p0 has two right ones of a mode, p1 one of another and a wrong one; PCMD is of the three."""
+    groups = [replace(moded("a", "a"), prefix="p0"), replace(moded("b", None), prefix="p1")]
+    state = Coach(0, names=("p0", "p1", "p2"))
+    told = Coaching().metrics(groups, [], lambda length: 1.0, state)
+    assert told == pytest.approx(
+        {
+            "coaching/best": 1.0,
+            "coaching/worst": 0.5,
+            "coaching/pcmd": 2 / 3,
+            "coaching/mass/p0": 2 / 3,
+            "coaching/mass/p1": 1 / 3,
+            "coaching/mass/p2": 0.0,
+        }
+    )
+    wrong = Coaching().metrics([replace(moded(None), prefix="p0")], [], lambda length: 1.0, state)
+    assert (wrong["coaching/mass/p0"], wrong["coaching/pcmd"], wrong["coaching/best"]) == (None, None, 0)
+
+
 def settings(method: str, **more: Any) -> dict[str, Any]:
     return {
-        "method": method, "model": "tiny", "steps": 2, "data.domains": "countdown", "data.limit": 4,
+        "method": method, "model": "tiny", "steps": 3, "data.domains": "countdown", "data.limit": 4,
         "rollout.num_prompts": 4, "rollout.group_size": 16, "eval.every": 0, "eval.limit": 1,
         "eval.samples": 2, "eval.dev_limit": 0, "checkpoint.every": 1, **more,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "add"), [("mesh", "mei"), ("dapo", "coaching,strategy_balance")])
-def test_two_steps_on_the_packaged_policy(method: str, add: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "add", "mini_batches"),
+    [("mesh", "mei", 1), ("dapo", "coaching,strategy_balance", 2), ("gspo", "coaching,strategy_balance", 2)],
+)
+def test_some_steps_on_each_base(method: str, add: str, mini_batches: int, tmp_path: Path) -> None:
     path = tmp_path / "run"
-    sets = {"add": add, "update.mini_batches": 2} if method == "dapo" else {"add": add}
-    planned = plan([from_values(settings(method, **sets), "test")])
-    trainer = open_trainer(planned, path)
+    values = settings(method, add=add, **{"update.mini_batches": mini_batches})
+    trainer = open_trainer(plan([from_values(values, "test")]), path)
     assert trainer.run()
-    first, second = map(json.loads, (path / "metrics.jsonl").read_text().splitlines())
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [1, 2, 3]
+    for line in lines:
+        assert all(math.isfinite(value) for value in line.values() if isinstance(value, float))
+        assert line["effect/coaching"] >= 1
+        masses = [value for name, value in line.items() if name.startswith("coaching/mass/")]
+        assert len(masses) == 4
+        assert sum(masses) == pytest.approx(1)
+    assert lines[-1]["effect/strategy_balance"] > 0
+    assert lines[-1]["strategy_balance/divergence"] > 0
+    assert lines[-1]["grad_norm/ratio"] > 0
     if method == "mesh":
-        assert first["total/rollouts"] == 64
-        assert first["grad_norm/ratio"] == 0  # nothing has grown before the first update
-        assert second["grad_norm/ratio"] > 0
-        assert second["strategy_balance/divergence"] > 0
-        assert first["mei/G"] == 4
-        assert 0 < first["mei/mean"] <= 4
-    assert first["effect/coaching"] >= 1
-    assert "effect/mei" not in first
+        assert lines[0]["total/rollouts"] == 64
+        assert lines[0]["total/scored"] == 2 * 64  # by the policy and by the reference
+        assert lines[0]["grad_norm/ratio"] == 0  # nothing has grown before the first update
+        assert lines[0]["mei/G"] == 4
+        assert 0 < lines[0]["mei/mean"] <= 4
+        assert "effect/mei" not in lines[0]
     # What is asked in an evaluation is plain.
     responses = next(path.glob("eval/*/**/responses.jsonl")).read_text().splitlines()
     assert all("prefix" not in json.loads(line) for line in responses)
     again = open_trainer(recorded(TrainingFolder.open(path)), path, resume=True)
-    assert again.state.step == 2
+    assert again.state.step == 3
 
 
 def test_the_tokens_of_a_prefix_are_part_of_the_prompt() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from modebench.training.batch import Floats, Row
 from modebench.training.likelihood import Scorer, row_logprobs
 from modebench.training.loss import backward
-from modebench.training.mei import Mei, mean_of_ratios, mei_forms, pull, ratio_of_sums
+from modebench.training.mei import Mei, mean_of_ratios, mei_forms, pull, ratio_of_sums, strategy_mass
 from modebench.training.methods import build
 from tests.training.groups import Bigram, moded
 from tests.training.scoring_cases import KINDS, causal_model, mixed_rows
@@ -59,6 +59,16 @@ def test_the_four_forms_by_hand() -> None:
         }
     )
     assert set(mei_forms([], [], []).values()) == {None}
+
+
+def test_the_mass_of_the_strategies_by_hand() -> None:
+    """Three right responses in two bundles, two in one, and a group with a single right one."""
+    residual_GV = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+    groups = [residual_GV @ residual_GV.T, np.ones((2, 2)), np.eye(2)]
+    rewards = [np.array([1.0, 1.0, 1.0, 0.0]), np.ones(2), np.array([1.0, 0.0])]
+    found = strategy_mass(groups, rewards)
+    assert found == pytest.approx({"strategies": 1.5, "largest_strategy": (2 / 3 + 1) / 2})
+    assert strategy_mass([np.eye(2)], [np.zeros(2)]) == {"strategies": None, "largest_strategy": None}
 
 
 @pytest.mark.parametrize("peak", [0.0, 2.0, 5.0])
@@ -116,7 +126,7 @@ def test_they_come_with_the_gradient_which_stays_as_it_is(micro_batch_tokens: in
     residual = [residual_of(row) for row in rows if row.group == 0]
     assert told.grams[0] == pytest.approx(np.stack(residual) @ np.stack(residual).T)
     logged = Mei().gram_metrics(groups, rows, told.grams)
-    assert set(logged) == {f"mei/{form}" for form in ("mean", "ratio_of_sums", "advantage", "correct", "G")}
+    assert set(logged) == {f"mei/{name}" for name in (*mei_forms([], [], []), *strategy_mass([], []))}
     assert logged["mei/G"] == pytest.approx(7 / 3)
     assert logged["mei/correct"] == mean_of_ratios([pull(told.grams[0], np.array([1.0, 1.0, 0.0]))])
 
