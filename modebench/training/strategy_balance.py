@@ -224,22 +224,27 @@ class StrategyBalance(Part):
 
     def _strategies(self, members: Sequence[Member]) -> dict[Any, list[Member]]:
         """The right rollouts of each strategy; without any only where missing ones count."""
-        right = [place for place, member in enumerate(members) if member.right]
-        keys: Sequence[Any]
-        if self.group_by == "cluster":
-            residuals = [members[place].seen.residual_V for place in right]
-            labels = _clusters([each for each in residuals if each is not None])
-            keys = [labels[right.index(place)] if place in right else None for place in range(len(members))]
-        else:
-            keys = [
-                {"prefix": member.prefix, "row": place, "mode": member.mode}[self.group_by]
-                for place, member in enumerate(members)
-            ]
-        known = range(len(members)) if self.missing == "floor" else right
-        found: dict[Any, list[Member]] = {keys[place]: [] for place in known}
-        for place in right:
-            found[keys[place]].append(members[place])
+        known = [member for member in members if member.right or self.missing == "floor"]
+        found: dict[Any, list[Member]] = {}
+        for key, member in zip(self._keys(known), known, strict=True):
+            found.setdefault(key, [])
+            if member.right:
+                found[key].append(member)
         return found
+
+    def _keys(self, members: Sequence[Member]) -> Sequence[Any]:
+        """The strategy of each of these rollouts."""
+        if self.group_by == "prefix":
+            return [member.prefix for member in members]
+        if self.group_by == "row":
+            return range(len(members))
+        if self.group_by == "mode":
+            return [member.mode for member in members]
+        residuals = [member.seen.residual_V for member in members if member.seen.residual_V is not None]
+        if not residuals:
+            return []
+        residual_RV = np.stack(residuals)
+        return clusters(residual_RV @ residual_RV.T)
 
     def _mu(
         self, families: Sequence[Sequence[Member]], strategies: Sequence[int], fresh: TokenWeight
@@ -285,13 +290,6 @@ def _families(groups: Sequence[Group], rows: Sequence[Row], seen: Sequence[Seen]
         member = Member(row, rollout.reward > 0, group.prefix, rollout.mode, told)
         found.setdefault(row.group if group.prefix is None else group.task.id, []).append(member)
     return list(found.values())
-
-
-def _clusters(residuals: Sequence[Floats]) -> list[int]:
-    if not residuals:
-        return []
-    residual_RV = np.stack(residuals)
-    return clusters(residual_RV @ residual_RV.T)
 
 
 def _mean(values: Sequence[float]) -> float | None:
