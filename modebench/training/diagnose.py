@@ -103,13 +103,8 @@ def _group(
     policy: Policy, group: Group, temperature: float, kernels: Mapping[str, Kernel], epsilon: float
 ) -> dict[str, Any]:
     """What one group shows."""
-    rows = [
-        Row(group.prompt_ids, each.token_ids, "likelihood", np.zeros(len(each.token_ids)))
-        for each in group.rollouts
-    ]
-    with torch.no_grad():
-        scores = row_logprobs(policy.scorer, rows, temperature=temperature, residuals=True)
-    residual_GV = torch.stack([_residual(score) for score in scores]).double()
+    rows = _rows(group)
+    gram_GG, entropy = residual_gram(policy, group, temperature)
     right = [place for place, each in enumerate(group.rollouts) if each.reward > 0]
     modes = [str(group.rollouts[place].mode) for place in right]
     coupling = {}
@@ -117,12 +112,29 @@ def _group(
         chosen = [rows[place] for place in right]
         coupling = {place: _coupling(kernel(chosen), modes, epsilon) for place, kernel in kernels.items()}
     return {
-        "gram": (residual_GV @ residual_GV.T).cpu().numpy(),
+        "gram": gram_GG,
         "reward": group.reward_G,
-        "entropy": float(torch.cat([score.entropy_T for score in scores]).mean()),
+        "entropy": entropy,
         "modes": Counter(modes),
         "coupling": coupling,
     }
+
+
+def residual_gram(policy: Policy, group: Group, temperature: float) -> tuple[Floats, float]:
+    """[G, G] inner products of the residuals of a group's rollouts under the policy (see
+    `modebench.training.residuals`), and the mean entropy of their tokens in nats."""
+    with torch.no_grad():
+        scores = row_logprobs(policy.scorer, _rows(group), temperature=temperature, residuals=True)
+    residual_GV = torch.stack([_residual(score) for score in scores]).double()
+    gram_GG: Floats = (residual_GV @ residual_GV.T).cpu().numpy()
+    return gram_GG, float(torch.cat([score.entropy_T for score in scores]).mean())
+
+
+def _rows(group: Group) -> list[Row]:
+    return [
+        Row(group.prompt_ids, each.token_ids, "likelihood", np.zeros(len(each.token_ids)))
+        for each in group.rollouts
+    ]
 
 
 def _residual(score: RowScore) -> torch.Tensor:
