@@ -35,19 +35,34 @@ if TYPE_CHECKING:
 
 @dataclass
 class Coach:
-    """The prefixes of a run by task id.
+    """The prefixes of a run.
 
     Attributes:
         seed: of the meaningless words of a control.
-        prefixes: by task id.
-        names: of the prefixes that are for whole cells.
+        by_scope: prefixes by task id, and those for whole cells by (domain, level).
         source: SHA-256 of the file that they are from, which a checkpoint names; None for those by rule.
     """
 
     seed: int
-    prefixes: dict[str, tuple[Prefix, ...]] = field(default_factory=dict)
-    names: tuple[str, ...] = ()
+    by_scope: dict[object, list[Prefix]] = field(default_factory=dict)
     source: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Of the prefixes that are for whole cells, in their order."""
+        own = (prefix for prefixes in self.by_scope.values() for prefix in prefixes)
+        return list(dict.fromkeys(prefix.name for prefix in own if prefix.task_id is None))
+
+    def of(self, task: Task) -> list[Prefix]:
+        """The prefixes of a task.
+
+        Raises:
+            UsageError: it has none, or two of one name.
+        """
+        own = [*self.by_scope.get(task.id, ()), *self.by_scope.get((task.domain, task.level), ())]
+        if not own or len({prefix.name for prefix in own}) < len(own):
+            raise UsageError(f"coaching: {task.id} has {'two prefixes of one name' if own else 'no prefix'}")
+        return own
 
     def state_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -95,10 +110,10 @@ class Coaching(Part):
         return Coach(seed)
 
     def prepare(self, tasks: Sequence[Task], encode: Encode, state: Coach) -> None:
-        """Find the prefixes of every task.
+        """Find the prefixes, which every task must have.
 
         Raises:
-            UsageError: a task without prefixes.
+            UsageError: a task without prefixes, or with two of one name.
             InputError: a line of the file that is none.
         """
         if self.file is None:
@@ -107,27 +122,22 @@ class Coaching(Part):
         else:
             known = list(read_prefixes(Path(self.file)))
             state.source = file_sha256(Path(self.file))
-        state.names = tuple(dict.fromkeys(prefix.name for prefix in known if prefix.task_id is None))
-        by_scope: dict[object, list[Prefix]] = {}
+        state.by_scope = {}
         for prefix in known:
-            by_scope.setdefault(prefix.task_id or (prefix.domain, prefix.level), []).append(prefix)
+            state.by_scope.setdefault(prefix.task_id or (prefix.domain, prefix.level), []).append(prefix)
         for task in tasks:
-            own = [*by_scope.get(task.id, ()), *by_scope.get((task.domain, task.level), ())]
-            if len({prefix.name for prefix in own}) < max(len(own), 1):
-                problem = "two prefixes of one name" if own else "no prefix"
-                raise UsageError(f"coaching: {task.id} has {problem}")
-            state.prefixes[task.id] = tuple(own)
+            state.of(task)
 
     def phrase(self, asked: list[Asked], state: Coach) -> list[Asked]:
         """A group for every prefix.
 
         Raises:
-            UsageError: the rollouts of a task cannot be shared out evenly.
+            UsageError: the rollouts of a task cannot be shared out evenly, or a new task has no prefix.
         """
         return [each for one in asked for each in self._coached(one, state)]
 
     def _coached(self, asked: Asked, state: Coach) -> list[Asked]:
-        prefixes = state.prefixes[asked.task.id]
+        prefixes = state.of(asked.task)
         size = asked.size
         if self.budget == "matched":
             size, rest = divmod(asked.size, len(prefixes))

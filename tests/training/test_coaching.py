@@ -87,7 +87,8 @@ def test_the_groups_of_a_task_stay_in_one_mini_batch() -> None:
 def test_the_mass_of_the_strategies_by_hand() -> None:
     """Prefix p0 has two right ones of a mode, p1 one of another and a wrong one; PCMD is of the three."""
     groups = [replace(moded("a", "a"), prefix="p0"), replace(moded("b", None), prefix="p1")]
-    state = Coach(0, names=("p0", "p1", "p2"))
+    cell = ("countdown", 1)
+    state = Coach(0, {cell: [Prefix(name, "x", None, *cell) for name in ("p0", "p1", "p2")]})
     told = Coaching().metrics(groups, [], lambda length: 1.0, state)
     assert told == pytest.approx(
         {

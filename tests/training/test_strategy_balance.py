@@ -227,6 +227,12 @@ def test_the_gradient_of_the_rows_is_that_of_the_formula() -> None:
     assert expected.abs().max() > 1e-4
 
 
+def test_without_strength_it_is_nothing() -> None:
+    """The arm of a sweep that coach prompting alone must equal."""
+    rows = further(StrategyBalance(kappa=0.0), coached("aab", "abb", "a--"), [0.3, 0.1, 0.2] * 3)
+    assert not any(row.has_gradient for row in rows)
+
+
 def test_nothing_before_the_first_update() -> None:
     rows = further(StrategyBalance(kappa=1.0), coached("aab", "abb", "a--"), [0.0] * 9)
     assert weights(rows) == [0.0] * 7
