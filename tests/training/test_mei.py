@@ -10,11 +10,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modebench.evaluation import sample_seed
+from modebench.sampling.base import GenerationSettings
+from modebench.tasks import load_tasks
+from modebench.tiny import tiny_folder
+from modebench.training import policy
 from modebench.training.batch import Floats, Row
+from modebench.training.diagnose import residual_gram
 from modebench.training.likelihood import Scorer, row_logprobs
 from modebench.training.loss import backward
 from modebench.training.mei import Mei, mean_of_ratios, mei_forms, pull, ratio_of_sums, strategy_mass
 from modebench.training.methods import build
+from modebench.training.sampling import rollouts
 from tests.training.groups import Bigram, moded
 from tests.training.scoring_cases import KINDS, causal_model, mixed_rows
 
@@ -89,6 +96,28 @@ def test_the_ratio_of_sums_is_one_for_every_policy_and_the_mean_is_not(peak: flo
     mean = mean_of_ratios(pulls)
     assert mean is not None
     assert mean > 1.5 if peak == 5.0 else mean == pytest.approx(1, abs=0.35)
+
+
+def test_the_packaged_policy_reads_one_and_a_cut_sampler_more() -> None:
+    """As it is sampled in training, to three standard errors; with top-p residuals no longer average to 0."""
+    tiny = policy.load(str(tiny_folder()), device="cpu", profile="compact")
+    tasks = load_tasks("graph_coloring", 1, "eval").head(48)
+    seeds = [[sample_seed(0, 0, task.id, index) for index in range(8)] for task in tasks]
+
+    def read(top_p: float) -> tuple[float, float]:
+        asked = GenerationSettings(max_tokens=6, top_p=top_p)
+        groups = rollouts(tiny, tasks, seeds, asked, truncated_support=top_p < 1)
+        pulls = [pull(residual_gram(tiny, group, 1.0)[0]) for group in groups]
+        found = ratio_of_sums(pulls)
+        assert found is not None
+        together, apart = np.array(pulls).T
+        return found, float(np.std(together - found * apart, ddof=1) / np.sqrt(len(pulls)) / apart.mean())
+
+    found, error = read(1.0)
+    assert found == pytest.approx(1, abs=3 * error)
+    assert error < 0.2
+    found, error = read(0.5)
+    assert found > 1 + 3 * error
 
 
 @pytest.mark.parametrize("kind", KINDS)
