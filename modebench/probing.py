@@ -132,6 +132,8 @@ def _prefix(record: Mapping[str, Any], path: Path, line: int) -> Prefix:
             raise InputError(path, line, name, f"is not one of the fields {', '.join(fields)}")
     for name in fields:
         value = record[name]
+        if name == "prefix" and value == "":
+            continue  # a control: a group of its own, asked plainly
         if name != "level" and not (isinstance(value, str) and value.strip()):
             raise InputError(path, line, name, f"must be a non-empty text, not {value!r}")
     if record["name"] in (WITHOUT, CONTROL):

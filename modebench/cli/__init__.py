@@ -14,6 +14,8 @@ from modebench import __version__
 COMMANDS = {
     "eval": "Measure a model: generate, grade and summarise.",
     "train": "Train a model with a method, and evaluate it all the way.",
+    "coach": "Write prefixes that name ways to go about tasks, and check them.",
+    "diagnose": "How the responses of a model pull on each other, and its strategies.",
     "pretrain": "Make the tiny policy that the package ships.",
     "sweep": "Train arms × domains × seeds from one file, and go on where it stopped.",
     "generate": "Let a model write responses into a run folder.",

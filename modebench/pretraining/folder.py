@@ -39,6 +39,8 @@ optimizer:
   learning_rate: 3.0e-4
 replay:
   coefficient: 5.0
+coaching:
+  wrap: false
 eval:
   every: 25
   samples: 16

@@ -53,11 +53,19 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Group:
-    """The rollouts of one prompt."""
+    """The rollouts of one prompt.
+
+    Attributes:
+        task: what was asked.
+        prompt_ids: token ids of the prompt, those of a prefix among them.
+        rollouts: the responses.
+        prefix: name of the prefix that the task was asked with; None without.
+    """
 
     task: Task
     prompt_ids: tuple[int, ...]
     rollouts: tuple[Rollout, ...]
+    prefix: str | None = None
 
     @cached_property
     def reward_G(self) -> Floats:

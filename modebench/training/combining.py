@@ -27,6 +27,9 @@ FOREIGN_ROLLOUTS = "responses that the policy did not sample in this update"
 UNMIXED_CREDIT = "credit in groups without a mixture"
 """Rollouts are worth something also where all of a group are right."""
 
+PREFIXES = "prefixes"
+"""A task is asked with several texts before it, a group each."""
+
 MIXED_ONLY = "mixed groups only"
 """Groups in which all rollouts are right, or all wrong, are not trained on."""
 

@@ -24,6 +24,7 @@ from torch.utils.checkpoint import checkpoint
 from modebench.training.batch import Row
 from modebench.training.divergence import EXACT, REFERENCE_KINDS, exact_divergence
 from modebench.training.packing import Layout, Pack, arrange, micro_batches
+from modebench.training.residuals import added, row_residuals
 
 MICRO_BATCH_TOKENS = 8192
 CHUNK_LOGITS = 2**25  # logits made at once: 128 MiB in float32
@@ -33,10 +34,12 @@ _log = logging.getLogger(__name__)
 
 
 class RowScore(NamedTuple):
-    """[T] log-probabilities of a response's tokens in nats, and [T] entropies (without gradient)."""
+    """[T] log-probabilities of a response's tokens in nats, [T] entropies (without gradient), and where it
+    was asked for the [V] residual (see `modebench.training.residuals`)."""
 
     logp_T: torch.Tensor
     entropy_T: torch.Tensor
+    residual_V: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,14 @@ class TokenScores:
         entropy_K: entropies in nats, with gradient where ``entropy`` was wanted.
         reference_K: log-probabilities under the reference, without gradient; None where none was wanted.
         exact: divergences from the reference over the whole vocabulary, by kind, with gradient.
+        residual_RV: of every row, see `modebench.training.residuals`; None where none was wanted.
     """
 
     logp_K: torch.Tensor
     entropy_K: torch.Tensor
     reference_K: torch.Tensor | None
     exact: Mapping[str, torch.Tensor]
+    residual_RV: torch.Tensor | None = None
 
 
 class Scorer:
@@ -109,6 +114,7 @@ class Scorer:
         wanted: Collection[str] = (),
         reference: Scorer | None = None,
         chunk: int | None = None,
+        residuals: bool = False,
     ) -> tuple[Layout, TokenScores]:
         """Score one micro-batch.
 
@@ -118,6 +124,7 @@ class Scorer:
             wanted: kinds of further losses (see `modebench.training.divergence`) whose values are needed.
             reference: of a model of the same kind; needed for divergences.
             chunk: places whose logits exist at once; None: as many as `CHUNK_LOGITS` allows.
+            residuals: those of the rows are wanted.
 
         Raises:
             ValueError: a divergence is wanted and there is no reference.
@@ -137,16 +144,36 @@ class Scorer:
         kinds = tuple(sorted(wanted))
         pieces = []
         columns = (layout.target_K.split(chunk), *(states.split(chunk) for states, _ in models))
-        for target_C, *states in zip(*columns, strict=True):
+        row_chunks = layout.row_K.split(chunk) if residuals else [None] * len(columns[0])
+        for row_C, target_C, *states in zip(row_chunks, *columns, strict=True):
             given = [
                 (model_head, states_CH) for (_, model_head), states_CH in zip(models, states, strict=True)
             ]
             if self.applies_head and len(states_KH) > chunk and torch.is_grad_enabled():
                 options = {"use_reentrant": False, "preserve_rng_state": False}
-                pieces.append(checkpoint(_score_chunk, given, target_C, temperature, kinds, **options))
+                piece = checkpoint(_score_chunk, given, target_C, temperature, kinds, row_C, **options)
             else:
-                pieces.append(_score_chunk(given, target_C, temperature, kinds))
-        return layout, _joined(pieces)
+                piece = _score_chunk(given, target_C, temperature, kinds, row_C)
+            pieces.append(piece)
+        return layout, _joined(pieces, row_chunks)
+
+    def head_gradients(self, row: Row, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """[T, V] gradient of a row's log-probability by the logits over the temperature, and [T, H] the last
+        hidden states over the temperature; its gradient by the output matrix is the sum of their products.
+
+        Raises:
+            ValueError: the output layer cannot be applied apart.
+        """
+        if not self.applies_head:
+            raise ValueError("the output layer of this model cannot be applied apart")
+        [packs] = micro_batches([row], 1, self.hidden_size)
+        layout = arrange(packs, self.device)
+        with torch.no_grad():
+            states_TH = self._states(layout)
+            logits_TV, total_T = _logits(self._head, states_TH, temperature)
+            each_T = torch.arange(len(total_T), device=self.device)
+            residual_TV = row_residuals(logits_TV, total_T, layout.target_K, each_T)
+        return residual_TV, states_TH / temperature
 
     @property
     def _head(self) -> Any:
@@ -233,8 +260,10 @@ def _score_chunk(
     target_C: torch.Tensor,
     temperature: float,
     wanted: Sequence[str],
+    row_C: torch.Tensor | None = None,
 ) -> TokenScores:
-    """Scores of a chunk by the policy, beside it those of the reference where `models` has one."""
+    """Scores of a chunk by the policy, beside it those of the reference where `models` has one; residuals of
+    the chunk's rows where `row_C` says which row each token is of."""
     logits_CV, total_C = _logits(*models[0], temperature)
     logp_C = logits_CV.gather(1, target_C[:, None])[:, 0] - total_C
     # A forbidden token (logit -inf) adds nothing, where 0 * -inf would be NaN.
@@ -242,8 +271,11 @@ def _score_chunk(
     with torch.set_grad_enabled(torch.is_grad_enabled() and "entropy" in wanted):
         expected_C = ((logits_CV - total_C[:, None]).exp() * logits_CV.clamp_min(floor)).sum(-1)
         entropy_C = total_C - expected_C
+    residual_RV = None
+    if row_C is not None:
+        residual_RV = row_residuals(logits_CV.detach(), total_C.detach(), target_C, row_C)
     if len(models) == 1:
-        return TokenScores(logp_C, entropy_C, None, {})
+        return TokenScores(logp_C, entropy_C, None, {}, residual_RV)
     with torch.no_grad():
         reference_CV, reference_total_C = _logits(*models[1], temperature)
         reference_C = reference_CV.gather(1, target_C[:, None])[:, 0] - reference_total_C
@@ -254,7 +286,7 @@ def _score_chunk(
             for values_CV, norm_C in ((logits_CV, total_C), (reference_CV, reference_total_C))
         )
         exact = {kind: exact_divergence(kind, logp_CV, reference_CV) for kind in wanted if kind in EXACT}
-    return TokenScores(logp_C, entropy_C, reference_C, exact)
+    return TokenScores(logp_C, entropy_C, reference_C, exact, residual_RV)
 
 
 def _logits(head: Any, states_CH: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -264,14 +296,17 @@ def _logits(head: Any, states_CH: torch.Tensor, temperature: float) -> tuple[tor
     return logits_CV, logits_CV.logsumexp(-1)
 
 
-def _joined(pieces: Sequence[TokenScores]) -> TokenScores:
-    """The scores of all chunks, one after another."""
+def _joined(pieces: Sequence[TokenScores], row_chunks: Sequence[torch.Tensor | None]) -> TokenScores:
+    """The scores of all chunks, one after another; residuals of a row that spans chunks are added."""
+    residuals = [piece.residual_RV for piece in pieces if piece.residual_RV is not None]
+    rows = [row_C for row_C in row_chunks if row_C is not None]
     references = [piece.reference_K for piece in pieces if piece.reference_K is not None]
     return TokenScores(
         torch.cat([piece.logp_K for piece in pieces]),
         torch.cat([piece.entropy_K for piece in pieces]),
         torch.cat(references) if references else None,
         {kind: torch.cat([piece.exact[kind] for piece in pieces]) for kind in pieces[0].exact},
+        added(residuals, rows) if residuals else None,
     )
 
 
@@ -282,6 +317,7 @@ def row_logprobs(
     temperature: float,
     micro_batch_tokens: int = MICRO_BATCH_TOKENS,
     chunk: int | None = None,
+    residuals: bool = False,
 ) -> list[RowScore]:
     """Log-probabilities of the rows' responses, in the order of `rows`.
 
@@ -291,18 +327,20 @@ def row_logprobs(
         temperature: divides the logits; above 0.
         micro_batch_tokens: padded tokens of a forward pass.
         chunk: places whose logits exist at once; None chooses.
+        residuals: those of the rows are wanted.
 
     Raises:
         ValueError: a row without prompt or response tokens.
     """
     scores: dict[int, RowScore] = {}
     for packs in micro_batches(rows, micro_batch_tokens, scorer.hidden_size):
-        layout, told = scorer.score(packs, temperature, chunk=chunk)
+        layout, told = scorer.score(packs, temperature, chunk=chunk, residuals=residuals)
         pieces = zip(
             layout.members,
             told.logp_K.split(layout.lengths),
             told.entropy_K.split(layout.lengths),
+            [None] * len(layout.lengths) if told.residual_RV is None else told.residual_RV,
             strict=True,
         )
-        scores |= {member: RowScore(logp_T, entropy_T) for member, logp_T, entropy_T in pieces}
+        scores |= {member: RowScore(*score) for member, *score in pieces}
     return [scores[index] for index in range(len(rows))]

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from modebench.training.batch import Row
+from modebench.training.batch import Floats, Row
 from modebench.training.divergence import ROUNDING, token_values
 from modebench.training.likelihood import MICRO_BATCH_TOKENS, Scorer, TokenScores
 from modebench.training.packing import micro_batches
+from modebench.training.residuals import Grams
 from modebench.training.surrogates import RatioLevel
 
 
@@ -46,6 +47,7 @@ class Statistics:
         compared_tokens: tokens whose sampler's log-probability is known.
         gap_abs, gap_max: sum and maximum of |logp − that of the sampler|, nats.
         reference_rows: rows that the reference scored.
+        grams: by group, inner products of its rollouts' residuals where they were asked for.
         gap_k3: sum of ρ − 1 − log ρ with ρ the policy's over the sampler's probability, the estimate "k3" of
             KL(sampler ‖ policy) (Schulman 2020, joschu.net/blog/kl-approx.html).
     """
@@ -64,6 +66,7 @@ class Statistics:
     gap_max: float = 0.0
     gap_k3: float = 0.0
     reference_rows: int = 0
+    grams: dict[int, Floats] = field(default_factory=dict)
 
     def __add__(self, other: Statistics) -> Statistics:
         merged = {each.name: _merge(each.name, self, other) for each in fields(self)}
@@ -110,6 +113,7 @@ def backward(
     reference: Scorer | None = None,
     micro_batch_tokens: int = MICRO_BATCH_TOKENS,
     chunk: int | None = None,
+    grams: bool = False,
 ) -> Statistics:
     """Add the gradient of the rows' summed loss to the parameters' ``grad``.
 
@@ -125,6 +129,7 @@ def backward(
         reference: of the policy that divergences are measured from.
         micro_batch_tokens: padded tokens of a forward pass; decides memory and speed, not the result.
         chunk: places whose logits exist at once; None chooses.
+        grams: note those of the groups.
 
     Raises:
         ValueError: a row without prompt or response tokens, or whose arrays differ in length from it or are
@@ -133,17 +138,24 @@ def backward(
     for index, row in enumerate(rows):
         _check(index, row)
     total = Statistics()
+    found = Grams(rows if grams else [])
+    options: dict[str, Any] = {"reference": reference, "chunk": chunk, "residuals": grams}
     for live in (True, False):
-        part = [row for row in rows if row.has_gradient is live]
+        part = [place for place, row in enumerate(rows) if row.has_gradient is live]
+        chosen = [rows[place] for place in part]
         with torch.set_grad_enabled(live):
-            for packs in micro_batches(part, micro_batch_tokens, scorer.hidden_size):
-                within = [part[member] for pack in packs for member in pack.members]
+            for packs in micro_batches(chosen, micro_batch_tokens, scorer.hidden_size):
+                members = [member for pack in packs for member in pack.members]
+                within = [chosen[member] for member in members]
                 wanted = {each.kind for row in within for each in row.regularisers} if live else ()
-                _, scores = scorer.score(packs, temperature, wanted=wanted, reference=reference, chunk=chunk)
+                _, scores = scorer.score(packs, temperature, wanted=wanted, **options)
+                if scores.residual_RV is not None:
+                    found.add([part[member] for member in members], scores.residual_RV)
                 loss_K, statistics = _losses(within, scores, epsilon, epsilon_high, level)
                 if live:
                     loss_K.sum().backward()
                 total += statistics
+    total.grams = found.found
     return total
 
 

@@ -1,11 +1,12 @@
 """A method: parts in order, and what the trainer calls on them.
 
-Before the first step the trainer calls `prepare`. In every step it calls `plan`, samples and verifies the
-groups, `filter` (and goes on from `plan` while groups are wanting and rounds are left), then `observe` and
-`credit`. In every update of the step it calls `normalise`, where wanted `reweigh`, `extra_rows`, after the
-backward pass of those `extra_gradient`, and `note`; at last `metrics` and `effects`. Credit is `join`,
-`reward`, `advantage`, `select`, each through all parts before the next. All of it is a function of its
-arguments and the state, so processes that hold the same groups agree.
+Before the first step the trainer calls `prepare`. In every step it calls `plan` and `phrase`, samples and
+verifies the groups, `filter` (and goes on from `plan` while groups are wanting and rounds are left), then
+`observe` and `credit`. In every update of the step it calls `normalise`, where wanted `reweigh`,
+`extra_rows`, where wanted `further_rows`, after the backward pass of those rows `extra_gradient`, and `note`;
+at last `metrics`, where wanted `gram_metrics`, and `effects`. Credit is `join`, `reward`, `advantage`,
+`select`, each through all parts before the next. All of it is a function of its arguments and the state, so
+processes that hold the same groups agree.
 
 What each part does is counted where it is called: plans and gradients that it changed, rollouts that it
 discarded, added, paid or credited otherwise or dropped, tokens whose loss it changed, rows that it added. A
@@ -23,7 +24,7 @@ import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group, Rollout, Row
-from modebench.training.part import Credit, Encode, Part, PartState, Seen, TokenWeight, options_of
+from modebench.training.part import Asked, Credit, Encode, Part, PartState, Seen, TokenWeight, options_of
 from modebench.training.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from modebench.tasks import Task
     from modebench.training.loss import Statistics
+    from modebench.training.update import Score
 
 
 class MethodState:
@@ -92,6 +94,21 @@ class Method:
         return any(part.needs_reference for part in self.parts)
 
     @property
+    def compares_with_reference(self) -> bool:
+        """That pass is made by the reference too."""
+        return any(part.compares_with_reference for part in self.parts)
+
+    @property
+    def needs_residuals(self) -> bool:
+        """That pass keeps the gradient of every row with respect to the logits."""
+        return any(part.needs_residuals for part in self.parts)
+
+    @property
+    def needs_grams(self) -> bool:
+        """The first update of a step notes how the responses of a group pull together."""
+        return any(part.needs_grams for part in self.parts)
+
+    @property
     def rounds(self) -> int:
         """How often a step may ask for tasks."""
         return max((part.rounds for part in self.parts), default=1)
@@ -119,6 +136,14 @@ class Method:
         asked = [(task, group_size) for task in tasks]
         for part in self.parts:
             before, asked = asked, part.plan(asked, state.parts.get(part.name))
+            state.changed[part.name] += before != asked
+        return asked
+
+    def phrase(self, planned: Sequence[tuple[Task, int]], state: MethodState) -> list[Asked]:
+        """How the planned tasks are asked, a group each."""
+        asked = [Asked(task, size) for task, size in planned]
+        for part in self.parts:
+            before, asked = asked, part.phrase(asked, state.parts.get(part.name))
             state.changed[part.name] += before != asked
         return asked
 
@@ -161,12 +186,21 @@ class Method:
             fresh = part.regularise(fresh, state.parts.get(part.name))
         return fresh
 
-    def reweigh(
-        self, rows: list[Row], logp: Sequence[Floats], entropy: Sequence[Floats], state: MethodState
-    ) -> list[Row]:
-        """The fresh rows with token weights that depend on the policy's [T] log-probabilities, entropies."""
-        clipped = [self.surrogate.clipped(row, logp_T) for row, logp_T in zip(rows, logp, strict=True)]
-        seen = [Seen(*each) for each in zip(logp, entropy, clipped, strict=True)]
+    def seen(self, rows: Sequence[Row], scores: Sequence[Score]) -> list[Seen]:
+        """What the present policy says of the rows of an update, for `reweigh` and `further_rows`."""
+        return [
+            Seen(
+                told.logp_T,
+                told.entropy_T,
+                self.surrogate.clipped(row, told.logp_T),
+                told.reference_T,
+                told.residual_V,
+            )
+            for row, told in zip(rows, scores, strict=True)
+        ]
+
+    def reweigh(self, rows: list[Row], seen: Sequence[Seen], state: MethodState) -> list[Row]:
+        """The fresh rows with token weights that depend on what the policy says of them."""
         for part in self.parts:
             before, rows = rows, part.reweigh(rows, seen, state.parts.get(part.name))
             state.changed[part.name] += sum(map(_changed_tokens, before, rows))
@@ -181,6 +215,30 @@ class Method:
             state.changed[part.name] += sum(row.has_gradient for row in own)
             rows += own
         return rows
+
+    def further_rows(
+        self,
+        groups: Sequence[Group],
+        updated: Sequence[Group],
+        rows: Sequence[Row],
+        seen: Sequence[Seen],
+        state: MethodState,
+    ) -> list[Row]:
+        """Rows of the further terms that depend on what the policy says; once an update, after `reweigh`.
+
+        Args:
+            groups: of the step.
+            updated: those in this update.
+            rows: the fresh ones of this update.
+            seen: of these rows.
+        """
+        fresh = self._token_weight(self._credits(updated, state))
+        found = []
+        for part in self.parts:
+            own = part.further_rows(groups, rows, seen, fresh, state.parts.get(part.name))
+            state.changed[part.name] += sum(row.has_gradient for row in own)
+            found += own
+        return found
 
     def extra_gradient(self, gradients: list[torch.Tensor], state: MethodState) -> list[torch.Tensor]:
         """What the gradient of the extra rows becomes before it is added, a tensor a parameter."""
@@ -197,7 +255,7 @@ class Method:
 
     def effects(self, state: MethodState) -> dict[str, int]:
         """What each part changed since this was last asked; of the surrogate, its clipping and its ratios."""
-        names = [*(part.name for part in self.parts), "surrogate.ratio"]
+        names = [*(part.name for part in self.parts if not part.only_observes), "surrogate.ratio"]
         names += ["surrogate.clip"] if self.surrogate.clip else []
         told = {name: state.changed[name] for name in names}
         state.changed.clear()
@@ -224,6 +282,15 @@ class Method:
             own = state.parts.get(part.name)
             logged |= part.metrics(groups if updated is None else updated, extra, fresh, own)
             logged |= part.credit_metrics(credits, own)
+        return logged
+
+    def gram_metrics(
+        self, groups: Sequence[Group], rows: Sequence[Row], grams: Mapping[int, Floats]
+    ) -> dict[str, float | None]:
+        """What to log of how the responses of a group pull together in the first update of a step."""
+        logged: dict[str, float | None] = {}
+        for part in self.parts:
+            logged |= part.gram_metrics(groups, rows, grams)
         return logged
 
     def headline(self, steps: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:

@@ -12,12 +12,14 @@ from importlib.metadata import EntryPoint, entry_points
 
 from modebench.errors import UsageError
 from modebench.training.advantages import Advantage
+from modebench.training.coaching import Coaching
 from modebench.training.combining import refusal
 from modebench.training.dapo import DynamicSampling, Overlong
 from modebench.training.divergence import Divergence, Entropy
 from modebench.training.dropout import GRPODropout
 from modebench.training.gapo import Gapo
 from modebench.training.group_class import GroupClass
+from modebench.training.mei import Mei
 from modebench.training.method import Method
 from modebench.training.part import Part, suggestion, with_options
 from modebench.training.replay import Replay
@@ -25,6 +27,7 @@ from modebench.training.rlep import Rlep
 from modebench.training.selection import MaskTruncated
 from modebench.training.semantic_maxent import SemanticMaxEnt
 from modebench.training.setpo import SetPO
+from modebench.training.strategy_balance import StrategyBalance
 from modebench.training.surrogates import Surrogate
 from modebench.training.token_selection import ClipCov, KLCov, TopEntropy
 from modebench.training.ucpo import Ucpo
@@ -34,7 +37,8 @@ PARTS: dict[str, type[Part]] = {
     part.name: part
     for part in (
         Replay, Rlep, GRPODropout, Gapo, SetPO, Ucpo, SemanticMaxEnt, MaskTruncated, GroupClass,
-        DynamicSampling, Overlong, ClipCov, KLCov, TopEntropy, Divergence, Entropy,
+        DynamicSampling, Overlong, ClipCov, KLCov, TopEntropy, Divergence, Entropy, Coaching,
+        StrategyBalance, Mei,
     )
 }  # fmt: skip
 
@@ -207,6 +211,22 @@ METHODS: dict[str, Method] = {
             f"{_MEAN_CENTERED} + η (min(-log p(mode), κ) - its mean under p) / κ if right, p from counts",
             "d'Aliberti et al. 2026, arXiv:2610.11064, appendix D.7",
             (Advantage(kind="mean_centered"), SemanticMaxEnt()),
+        ),
+        Method(
+            "coach_only",
+            "Coach prompting",
+            "GRPO on groups of G/m rollouts, one for each of m prefixes that name a strategy",
+            "Huang, Xu & Li 2026, arXiv:2610.02835, and its released code",
+            (Advantage(kind="group_std"), Coaching()),
+            Surrogate(loss_agg_mode="seq-mean-token-mean"),
+        ),
+        Method(
+            "mesh",
+            "Mesh Learning",
+            "Coach prompting + mu KL(1/m ‖ softmax(r)), r_i what right rollouts of prefix i gained in log p",
+            "Huang, Xu & Li 2026, arXiv:2610.02835, and its released code",
+            (Advantage(kind="group_std"), Coaching(), StrategyBalance()),
+            Surrogate(loss_agg_mode="seq-mean-token-mean"),
         ),
     )
 }

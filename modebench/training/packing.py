@@ -64,6 +64,12 @@ class Layout:
     members: tuple[int, ...]
     lengths: tuple[int, ...]
 
+    @property
+    def row_K(self) -> torch.Tensor:
+        """[K] int64: place in `members` of the row that a token is of."""
+        lengths = torch.tensor(self.lengths, device=self.target_K.device)
+        return torch.repeat_interleave(torch.arange(len(self.lengths), device=lengths.device), lengths)
+
     def packed_mask(self) -> torch.Tensor:
         """[N, 1, S, S] bool: query (row) sees key (column)."""
         query_NS1, key_N1S = self.segment_NS[:, :, None], self.segment_NS[:, None, :]

@@ -35,6 +35,7 @@ from modebench.training.batch import Floats, Group, Rollout, Row
 if TYPE_CHECKING:
     import torch
 
+    from modebench.probing import Prefix
     from modebench.tasks import Task
 
 Kept = npt.NDArray[np.bool_]
@@ -82,11 +83,31 @@ class Seen(NamedTuple):
         logp_T: [T] log-probabilities, nats.
         entropy_T: [T] entropies, nats.
         clipped_T: [T] whether clipping binds.
+        reference_T: [T] log-probabilities under the reference, nats; None unless a part
+            `compares_with_reference`.
+        residual_V: [V] gradient of the row's log-probability with respect to the logits, summed over tokens
+            (`modebench.training.residuals`); None unless a part `needs_residuals`.
     """
 
     logp_T: Floats
     entropy_T: Floats
     clipped_T: Kept
+    reference_T: Floats | None = None
+    residual_V: Floats | None = None
+
+
+class Asked(NamedTuple):
+    """One prompt of a step.
+
+    Attributes:
+        task: the task.
+        size: rollouts of the prompt.
+        prefix: text before the problem; None asks plainly.
+    """
+
+    task: Task
+    size: int
+    prefix: Prefix | None = None
 
 
 class PartState(Protocol):
@@ -106,9 +127,13 @@ class Part:
 
     name: ClassVar[str]
     needs_statistics: ClassVar[bool] = False
-    """`reweigh` is called, with a pass without gradient before every update."""
+    """`reweigh` and `further_rows` are called, with a pass without gradient before every update."""
+    needs_grams: ClassVar[bool] = False
+    """`gram_metrics` is called, with what the first update of a step saw on its way."""
     needs_whole_groups: ClassVar[bool] = False
     """An update on some rollouts of a group would not be what it is meant to be."""
+    only_observes: ClassVar[bool] = False
+    """It is there to log, and that it changes nothing is no news."""
     stage: ClassVar[Stage] = Stage.BONUS
     headline: ClassVar[Mapping[str, str]] = {}
     """Metrics of this part whose mean over the run goes into summary.json, each with the metric that weighs
@@ -117,6 +142,16 @@ class Part:
     @property
     def needs_reference(self) -> bool:
         """A frozen copy of the policy as the run began must be at hand."""
+        return False
+
+    @property
+    def compares_with_reference(self) -> bool:
+        """`Seen.reference_T` must be there; takes `needs_statistics` and `needs_reference`."""
+        return False
+
+    @property
+    def needs_residuals(self) -> bool:
+        """`Seen.residual_V` must be there; takes `needs_statistics`."""
         return False
 
     @property
@@ -152,6 +187,10 @@ class Part:
 
     def plan(self, asked: list[tuple[Task, int]], state: Any) -> list[tuple[Task, int]]:
         """The tasks of this update and how many rollouts each gets: task source and group layout."""
+        return asked
+
+    def phrase(self, asked: list[Asked], state: Any) -> list[Asked]:
+        """How the planned tasks are asked: with which prefixes, in groups of what size."""
         return asked
 
     @property
@@ -204,6 +243,26 @@ class Part:
         """
         return []
 
+    def further_rows(
+        self,
+        groups: Sequence[Group],
+        rows: Sequence[Row],
+        seen: Sequence[Seen],
+        fresh: TokenWeight,
+        state: Any,
+    ) -> list[Row]:
+        """Rows of further terms whose weights depend on what the present policy says of the fresh ones.
+
+        Called after `reweigh`, only where `needs_statistics` is True.
+
+        Args:
+            groups: of the step, to which `Row.group` points; in their order come the rows of each.
+            rows: the fresh ones of the update.
+            seen: what the present policy says of each.
+            fresh: see `extra_rows`.
+        """
+        return []
+
     def extra_gradient(self, gradients: list[torch.Tensor], state: Any) -> list[torch.Tensor]:
         """What is added to the fresh gradient in place of the gradient of the extra rows, a tensor each."""
         return gradients
@@ -212,6 +271,19 @@ class Part:
         self, groups: Sequence[Group], extra: Sequence[Row], fresh: TokenWeight, state: Any
     ) -> dict[str, float | None]:
         """What to log of this update: the same names every time, None where undefined."""
+        return {}
+
+    def gram_metrics(
+        self, groups: Sequence[Group], rows: Sequence[Row], grams: Mapping[int, Floats]
+    ) -> dict[str, float | None]:
+        """Likewise, of how the responses of a group pull together; only where `needs_grams` is True.
+
+        Args:
+            groups: of the step.
+            rows: of the step.
+            grams: by place of a group, [G, G] inner products of its rollouts' residuals, of the groups in the
+                first update.
+        """
         return {}
 
     def credit_metrics(self, credits: Sequence[Credit], state: Any) -> dict[str, float | None]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from modebench.probing import Prefix
 from modebench.prompts import build_messages
 from modebench.sampling.chat import ChatFormat
 from modebench.sampling.transformers import load_engine
@@ -47,10 +48,11 @@ class Policy:
     profile: str = "direct"
     chat_template: bool = True
 
-    def prompt_ids(self, task: Task) -> tuple[int, ...]:
+    def prompt_ids(self, task: Task, prefix: Prefix | None = None) -> tuple[int, ...]:
         """Token ids of a task's prompt, the same ones as in an evaluation."""
         chat = ChatFormat(self.tokenizer, use_template=self.chat_template)
-        return tuple(chat.prompt_ids(build_messages(task, self.profile)))
+        text = "" if prefix is None else prefix.text
+        return tuple(chat.prompt_ids(build_messages(task, self.profile, prefix=text)))
 
     def response_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a response given as text, closed as the model closes its turn."""

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from modebench.training.batch import Group, Row
+from modebench.training.batch import Floats, Group, Row
 from modebench.training.config import TrainConfig
 from modebench.training.loss import Statistics
 from modebench.training.method import Method, MethodState
+from modebench.training.part import Seen
 from modebench.training.update import Updater, UpdateReport, with_old
 
 
@@ -42,6 +43,11 @@ class StepReport:
     updated: list[Group] = field(default_factory=list)
     scored: int = 0
 
+    @property
+    def grams(self) -> dict[int, Floats]:
+        """How the responses of each group of the first update pull together; see `Statistics.grams`."""
+        return self.updates[0].statistics.grams
+
     def metrics(self) -> dict[str, Any]:
         """Means over the updates; of gradients and rates None where there was no update.
 
@@ -57,10 +63,18 @@ class StepReport:
             "grad_norm/fresh": _mean([report.fresh_grad_norm for report in self.updates]),
             "grad_norm/extra": _mean([report.extra_grad_norm for report in self.updates]),
             "grad_cosine": _mean([report.cosine for report in self.updates]),
+            "grad_norm/ratio": _mean([report.ratio for report in self.updates]),
         }
 
 
-def mini_batches(rows: Sequence[Row], count: int, unit: str, seed: int, *place: int) -> list[list[int]]:
+def mini_batches(
+    rows: Sequence[Row],
+    count: int,
+    unit: str,
+    seed: int,
+    *place: int,
+    groups: Sequence[Group] = (),
+) -> list[list[int]]:
     """Indices of the rows of each mini-batch, ascending; no mini-batch is empty.
 
     Args:
@@ -69,12 +83,14 @@ def mini_batches(rows: Sequence[Row], count: int, unit: str, seed: int, *place: 
         unit: ``group``, whose rows stay together, or ``rollout``.
         seed: of the run.
         place: step and pass; the cut depends on nothing else, so no checkpoint needs it.
+        groups: of the rows; those that ask one task with prefixes stay together too.
     """
     if count == 1:
         return [list(range(len(rows)))]
-    units: dict[int, list[int]] = {}
+    coached = {place: group.task.id for place, group in enumerate(groups) if group.prefix is not None}
+    units: dict[int | str, list[int]] = {}
     for index, row in enumerate(rows):
-        units.setdefault(row.group if unit == "group" else index, []).append(index)
+        units.setdefault(coached.get(row.group, row.group) if unit == "group" else index, []).append(index)
     members = list(units.values())
     text = "|".join(map(str, (seed, "mini-batches", *place)))
     random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")).shuffle(members)
@@ -109,30 +125,37 @@ def run_updates(
         part
         for epoch in range(recipe.num_iterations if rows else 0)
         for part in mini_batches(
-            rows, recipe.mini_batches, recipe.mini_batch_unit, config.run.seed, step, epoch
+            rows, recipe.mini_batches, recipe.mini_batch_unit, config.run.seed, step, epoch, groups=groups
         )
     ]
     if rows and (method.needs_statistics or len(cuts) > 1):
-        old_logp, old_entropy = updater.scores(rows)
-        report.scored += len(rows)
+        compares = method.compares_with_reference
+        old = updater.scores(rows, with_reference=compares, residuals=method.needs_residuals)
+        report.scored += (1 + compares) * len(rows)
     for number, part in enumerate(cuts):
         batch = method.normalise([rows[index] for index in part], state)
         if number > 0:
-            batch = with_old(batch, [old_logp[index] for index in part])
-        if method.needs_statistics:
-            if number == 0:
-                seen = [old_logp[index] for index in part], [old_entropy[index] for index in part]
-            else:
-                seen = updater.scores(batch)
-                report.scored += len(batch)
-            batch = method.reweigh(batch, *seen, state)
+            batch = with_old(batch, [old[index].logp_T for index in part])
         report.updated = [groups[place] for place in sorted({row.group for row in batch})]
+        seen: list[Seen] = []
+        if method.needs_statistics:
+            scores = [old[index] for index in part]
+            if report.updates:  # the policy has moved, the reference has not
+                moved = updater.scores(batch, residuals=method.needs_residuals)
+                pairs = zip(moved, scores, strict=True)
+                scores = [now._replace(reference_T=before.reference_T) for now, before in pairs]
+                report.scored += len(batch)
+            seen = method.seen(batch, scores)
+            batch = method.reweigh(batch, seen, state)
         report.extra = method.extra_rows(report.updated, state)
+        if method.needs_statistics:
+            report.extra += method.further_rows(groups, report.updated, batch, seen, state)
         done = updater.step(
             batch,
             report.extra,
             (step - 1) * recipe.per_step + number + 1,
             lambda gradients: method.extra_gradient(gradients, state),
+            grams=method.needs_grams and number == 0,
         )
         method.note(done.statistics, state)
         report.scored += done.statistics.reference_rows

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from modebench.errors import TrainingError, UsageError
 from modebench.grading import judge
+from modebench.probing import Prefix
 from modebench.prompts import build_messages
 from modebench.sampling import base, decoding
 from modebench.sampling.base import GenerationSettings
@@ -45,6 +46,7 @@ def rollouts(
     seeds: Sequence[Sequence[int]],
     settings: GenerationSettings,
     *,
+    prefixes: Sequence[Prefix | None] | None = None,
     groups_per_batch: int | None = None,
     reading: Reading = "published",
     truncated_support: bool = False,
@@ -58,6 +60,7 @@ def rollouts(
         tasks: a group each, in their order.
         seeds: [B][G] one seed a rollout, different within a group.
         settings: how responses are drawn.
+        prefixes: of each task, the text that it is asked with; None asks all of them plainly.
         groups_per_batch: groups decoded together; None chooses by device.
         reading: verifier reading of the rewards.
         truncated_support: allow top-p and top-k. Likelihoods are over the whole vocabulary, so rollouts
@@ -69,17 +72,24 @@ def rollouts(
         InvalidReference: a task that cannot be executed against; never a reward of 0.
     """
     _check(settings, truncated_support)
+    prefixes = [None] * len(tasks) if prefixes is None else prefixes
     asked = []
-    for task, seeds_G in zip(tasks, seeds, strict=True):
+    for task, seeds_G, prefix in zip(tasks, seeds, prefixes, strict=True):
         if len(set(seeds_G)) < len(seeds_G):
             raise UsageError(f"{task.id}: a seed occurs twice, so two rollouts would be the same")
-        asked.append(base.Group(task, build_messages(task, policy.profile), tuple(seeds_G)))
+        text = "" if prefix is None else prefix.text
+        asked.append(base.Group(task, build_messages(task, policy.profile, prefix=text), tuple(seeds_G)))
     engine = LiveEngine(policy, groups_per_batch=groups_per_batch)
     groups: dict[int, Group] = {}
     for index, drawn in engine.rollouts(asked, settings):
-        task = tasks[index]
-        prompt_ids = tuple(drawn[0].prompt_ids) if drawn else policy.prompt_ids(task)
-        groups[index] = Group(task, prompt_ids, tuple(_paid(task, each, reading) for each in drawn))
+        task, prefix = tasks[index], prefixes[index]
+        prompt_ids = tuple(drawn[0].prompt_ids) if drawn else policy.prompt_ids(task, prefix)
+        groups[index] = Group(
+            task,
+            prompt_ids,
+            tuple(_paid(task, each, reading) for each in drawn),
+            None if prefix is None else prefix.name,
+        )
     return [groups[index] for index in range(len(tasks))]
 
 

@@ -32,6 +32,7 @@ from modebench.training.folder import StepLog, TrainingFolder
 from modebench.training.method import Method
 from modebench.training.metrics import batch_metrics
 from modebench.training.order import tasks_at
+from modebench.training.part import Asked
 from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
 from modebench.training.policy import Policy
 from modebench.training.recipe import run_updates
@@ -180,6 +181,7 @@ class Trainer:
         logged = batch_metrics(generated, report.rows)
         if report.updates:
             logged |= self.method.metrics(groups, report.extra, self.method_state, report.updated)
+            logged |= self.method.gram_metrics(groups, report.rows, report.grams)
         updated = time.perf_counter()
         effects = self.method.effects(self.method_state)
         self.state.effects = _summed(self.state.effects, effects)
@@ -215,7 +217,8 @@ class Trainer:
                 self.tasks, self.config.run.seed, self.state.cursor, self.config.rollout.num_prompts
             )
             self.state.cursor += len(tasks)
-            asked = self.method.plan(tasks, self.config.rollout.group_size, self.method_state)
+            planned = self.method.plan(tasks, self.config.rollout.group_size, self.method_state)
+            asked = self.method.phrase(planned, self.method_state)
             if number == 0:
                 wanted = len(asked)
             found = self._sampled(asked, step, used)
@@ -229,11 +232,11 @@ class Trainer:
             )
         return kept[:wanted], generated
 
-    def _sampled(self, asked: Sequence[tuple[Task, int]], step: int, used: Counter[str]) -> list[Group]:
-        """A group for every task that is asked; the processes share the work."""
+    def _sampled(self, asked: Sequence[Asked], step: int, used: Counter[str]) -> list[Group]:
+        """A group for every prompt that is asked; the processes share the work."""
         rollout, accelerator = self.config.rollout, self.accelerator
         seeds = []
-        for task, size in asked:
+        for task, size, _ in asked:
             # A task that is asked twice in a step goes on where its seeds stopped.
             first = used[task.id]
             used[task.id] += size
@@ -242,9 +245,10 @@ class Trainer:
         own = range(accelerator.process_index, len(asked), accelerator.num_processes)
         found = rollouts(
             self.policy,
-            [asked[place][0] for place in own],
+            [asked[place].task for place in own],
             [seeds[place] for place in own],
             GenerationSettings(temperature=rollout.temperature, max_tokens=rollout.max_completion_length),
+            prefixes=[asked[place].prefix for place in own],
             groups_per_batch=rollout.groups_per_batch,
         )
         everyone = gather_object(list(zip(own, found, strict=True)))

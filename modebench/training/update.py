@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from accelerate.utils import gather_object
 from modebench.errors import TrainingError
 from modebench.training.batch import Floats, Row
 from modebench.training.config import OptimizerConfig, TrainConfig
-from modebench.training.likelihood import Scorer, row_logprobs
+from modebench.training.likelihood import RowScore, Scorer, row_logprobs
 from modebench.training.loss import Statistics, backward
 from modebench.training.surrogates import Surrogate
 
@@ -71,6 +71,28 @@ class UpdateReport:
     extra_grad_norm: float | None
     cosine: float | None
 
+    @property
+    def ratio(self) -> float | None:
+        """Norm of the further terms' gradient over that of the fresh loss; None where either isn't there."""
+        if self.extra_grad_norm is None or self.fresh_grad_norm == 0:
+            return None
+        return self.extra_grad_norm / self.fresh_grad_norm
+
+
+class Score(NamedTuple):
+    """What is known of a row before an update, without gradient.
+
+    Attributes:
+        logp_T, entropy_T: [T] under the present policy, nats.
+        reference_T: [T] log-probabilities under the reference, nats; None where it was not asked.
+        residual_V: [V] see `modebench.training.residuals`; None where it was not asked for.
+    """
+
+    logp_T: Floats
+    entropy_T: Floats
+    reference_T: Floats | None = None
+    residual_V: Floats | None = None
+
 
 class Updater:
     """Turns rows into optimizer steps.
@@ -97,24 +119,29 @@ class Updater:
         self.surrogate, self.reference = surrogate, reference
         self.parameters = [p for p in scorer.model.parameters() if p.requires_grad]
 
-    def scores(self, rows: Sequence[Row]) -> tuple[list[Floats], list[Floats]]:
-        """[T] log-probabilities and entropies of every row under the present policy, without gradient."""
+    def scores(
+        self, rows: Sequence[Row], *, with_reference: bool = False, residuals: bool = False
+    ) -> list[Score]:
+        """What the present policy, and where wanted the reference, says of every row."""
         own = deal(rows, self.accelerator.process_index, self.accelerator.num_processes)
+        mine = [rows[index] for index in own]
+        options: dict[str, Any] = {
+            "temperature": self.config.rollout.temperature,
+            "micro_batch_tokens": self.config.update.micro_batch_tokens,
+        }
+        reference: list[Floats] | list[None] = [None] * len(mine)
         with torch.no_grad():
-            found = row_logprobs(
-                self.scorer,
-                [rows[index] for index in own],
-                temperature=self.config.rollout.temperature,
-                micro_batch_tokens=self.config.update.micro_batch_tokens,
-            )
-        mine = [
-            (index, _numpy(score.logp_T), _numpy(score.entropy_T))
-            for index, score in zip(own, found, strict=True)
+            found = row_logprobs(self.scorer, mine, residuals=residuals, **options)
+            if with_reference:
+                assert self.reference is not None  # the trainer loads what the method needs
+                reference = [_numpy(each.logp_T) for each in row_logprobs(self.reference, mine, **options)]
+        told = [
+            (index, Score(_numpy(each.logp_T), _numpy(each.entropy_T), reference_T, _optional(each)))
+            for index, each, reference_T in zip(own, found, reference, strict=True)
         ]
-        everyone = sorted(gather_object(mine), key=lambda entry: entry[0])
-        return [logp_T for _, logp_T, _ in everyone], [entropy_T for _, _, entropy_T in everyone]
+        return [score for _, score in sorted(gather_object(told), key=lambda entry: entry[0])]
 
-    def gradients(self, rows: Sequence[Row]) -> tuple[Gradients, Statistics]:
+    def gradients(self, rows: Sequence[Row], grams: bool = False) -> tuple[Gradients, Statistics]:
         """Gradient of the rows' summed loss and what was seen on the way, summed over the processes."""
         for parameter in self.parameters:
             parameter.grad = None
@@ -129,6 +156,7 @@ class Updater:
             level=self.surrogate.importance_sampling_level,
             reference=self.reference,
             micro_batch_tokens=self.config.update.micro_batch_tokens,
+            grams=grams,
         )
         # Zeros, not None: AdamW would leave its moments alone where it should let them decay.
         found = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
@@ -141,6 +169,7 @@ class Updater:
         extra: Sequence[Row],
         update: int,
         change_extra: Callable[[Gradients], Gradients],
+        grams: bool = False,
     ) -> UpdateReport:
         """Update the policy on the sum of the losses of all rows.
 
@@ -149,11 +178,12 @@ class Updater:
             extra: rows of further terms.
             update: number of this update, from 1.
             change_extra: what the method makes of the gradient of its further terms.
+            grams: note how the responses of a group pull together.
 
         Raises:
             TrainingError: loss or gradient is not finite; the policy is untouched.
         """
-        total, statistics = self.gradients(fresh)
+        total, statistics = self.gradients(fresh, grams)
         fresh_norm, extra_norm, cosine = _norm(total), None, None
         if extra:
             further, more = self.gradients(extra)
@@ -199,6 +229,10 @@ def with_old(rows: Sequence[Row], logp: Sequence[Floats]) -> list[Row]:
 def _numpy(values: torch.Tensor) -> Floats:
     array: Floats = values.detach().cpu().numpy().astype(np.float64)
     return array
+
+
+def _optional(score: RowScore) -> Floats | None:
+    return None if score.residual_V is None else _numpy(score.residual_V)
 
 
 def _norm(gradients: Gradients) -> float:

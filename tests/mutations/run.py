@@ -46,6 +46,11 @@ SETPO = "tests/training/test_setpo.py"
 UCPO = "tests/training/test_ucpo.py"
 SEMANTIC = "tests/training/test_semantic_maxent.py"
 COMBINING = "tests/training/test_combining.py"
+BALANCE = "tests/training/test_strategy_balance.py"
+MEI = "tests/training/test_mei.py"
+COUPLING = "tests/training/test_coupling.py"
+COACHING = "tests/training/test_coaching.py"
+PREFIXES = "tests/test_coaching.py"
 MUTATIONS = (
     Mutation("verifiers/extraction.py", "text.rfind(_BOX)", "text.find(_BOX)", CONFORMANCE),
     Mutation("verifiers/extraction.py", "SHORT_LINE = Surface(160", "SHORT_LINE = Surface(161", CONFORMANCE),
@@ -110,7 +115,8 @@ MUTATIONS = (
     Mutation("training/dapo.py", "if group.mixed", "if group.reward_G.any()", DAPO),
     Mutation("training/dapo.py", "self.max_length - buffer - length_G", "self.max_length - length_G", DAPO),
     Mutation("training/recipe.py", "if number > 0:", "if number > 1:", RECIPE),
-    Mutation("training/recipe.py", 'row.group if unit == "group" else index', "index", RECIPE),
+    Mutation("training/recipe.py", 'coached.get(row.group, row.group) if unit == "group" else index', "index", RECIPE),
+    Mutation("training/recipe.py", "for place, group in enumerate(groups) if group.prefix", "for place, group in enumerate(()) if group.prefix", COACHING),
     Mutation("training/recipe.py", "method.normalise([rows[index] for index in part], state)", "[rows[index] for index in part]", RECIPE),
     Mutation("training/method.py", "state.changed.clear()", "pass", RECIPE),
     Mutation("training/method.py", "~np.isfinite(group.reward_G))[0]", "np.isfinite(group.reward_G))[0]", FAULTS),
@@ -154,6 +160,28 @@ MUTATIONS = (
     Mutation("training/replay.py", "1 / (size * length)", "1 / length", REPLAY),
     Mutation("training/replay.py", 'if self.control == "zero"', "if False", "tests/training/test_controls.py"),
     Mutation("training/replay.py", 'self.updates = saved["seed"], saved["cursor"], saved["updates"]', 'self.updates = self.seed, saved["cursor"], saved["updates"]', REPLAY),
+    Mutation("training/strategy_balance.py", "share_M - 1 / m, share_M", "share_M, share_M", BALANCE),
+    Mutation("training/strategy_balance.py", "share_M * (over_M - (", "share_M * (over_M + (", BALANCE),
+    Mutation("training/strategy_balance.py", "-scale * slope / len(own)", "scale * slope / len(own)", BALANCE),
+    Mutation("training/strategy_balance.py", "slope / len(own)", "slope", BALANCE),
+    Mutation("training/strategy_balance.py", "rollout.reward > 0, group.prefix", "True, group.prefix", BALANCE),
+    Mutation("training/strategy_balance.py", 'if row.term != "fresh":', "if False:", BALANCE),
+    Mutation("training/strategy_balance.py", "seen.logp_T - seen.reference_T", "seen.logp_T", BALANCE),
+    Mutation("training/strategy_balance.py", "row.group if group.prefix is None else group.task.id", "row.group", BALANCE),
+    Mutation("training/strategy_balance.py", "np.mean(weights)) / (1 - 1 / m)", "np.mean(weights))", BALANCE),
+    Mutation("training/residuals.py", "alpha=-1", "alpha=1", MEI),
+    Mutation("training/mei.py", "weight_G**2 * np.diag", "weight_G * np.diag", MEI),
+    Mutation("training/mei.py", "if each[1].sum() > 1", "if each[1].sum() > 0", MEI),
+    Mutation("training/loss.py", "found.add([part[member] for member in members]", "found.add(members", MEI),
+    Mutation("training/coupling.py", "(kernel_NN > 0) & ", "", COUPLING),
+    Mutation("training/coupling.py", "expected = one * other / pairs if pairs else 0.0", "expected = 0.0", COUPLING),
+    Mutation("training/coaching.py", "divmod(asked.size, len(prefixes))", "divmod(asked.size, 1)", COACHING),
+    Mutation("training/coaching.py", 'if saved["source"] != self.source:', "if False:", COACHING),
+    Mutation("training/sampling.py", "policy.profile, prefix=text)", "policy.profile)", COACHING),
+    Mutation("coaching.py", "for last in pieces[place:]", "for last in pieces[place : place + 1]", PREFIXES),
+    Mutation("coaching.py", "if prefix.applies(task) and ", "if not prefix.applies(task) and ", PREFIXES),
+    Mutation("coach_model.py", "if problem is None and advices:", "if advices:", PREFIXES),
+    Mutation("analysis/coach_check.py", 'found["value"] <= margin', 'found["value"] <= 1', PREFIXES),
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """One training run as torchrun starts it in every process; leaves what the tests compare.
 
 Arguments: folder, number of processes that there must be, steps, prompts a step, ``resume`` or ``new``, and
-settings of the method.
+settings, those of the method among them, which win over the ones here.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def main(folder: Path, processes: int, steps: int, prompts: int, start: str, cho
         planned = recorded(TrainingFolder.open(folder))
     else:
         planned = plan([from_assignments([
-            *chosen, f"model=hf/{model}", f"steps={steps}", f"rollout.num_prompts={prompts}",
+            f"model=hf/{model}", f"steps={steps}", f"rollout.num_prompts={prompts}",
             "data.domains=letters", "data.limit=6", "rollout.group_size=6", "rollout.max_completion_length=8",
             "eval.limit=2", "eval.samples=2", "eval.dev_limit=0", "checkpoint.every=2", "checkpoint.keep=0",
-            "optimizer.max_grad_norm=0", "run.device=cpu", "run.threads=1",
+            "optimizer.max_grad_norm=0", "run.device=cpu", "run.threads=1", *chosen,
         ])])  # fmt: skip
     trainer = open_trainer(planned, folder, resume=start == "resume")
     found = trainer.accelerator.num_processes

@@ -121,3 +121,28 @@ def test_parts_remember_the_same_on_any_number_of_processes(
     live = [step for step, gradient in enumerate(gradients(one)) if gradient.norm() > 0]
     for rank in (0, 1):
         assert_close(gradients(two, rank)[live[0]], gradients(one)[live[0]])
+
+
+@pytest.mark.slow
+def test_mesh_is_the_same_on_any_number_of_processes(place: Place, tmp_path: Path) -> None:
+    """The four groups of a task lie on two processes, and its balance is over all of them."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    chosen = (
+        "model=tiny", "data.domains=graph_coloring", "rollout.group_size=16", "method=mesh", "add=mei",
+        "strategy_balance.kappa=1", "rollout.max_completion_length=6",
+    )  # fmt: skip
+    run(place, one, 1, 3, chosen=chosen)
+    run(place, two, 2, 3, chosen=chosen)
+    assert len(groups(one)) == 3 * 4
+    for rank in (0, 1):
+        assert groups(two, rank) == groups(one)
+        for alone, shared in list(zip(gradients(one), gradients(two, rank), strict=True))[:2]:
+            assert float((alone - shared).norm()) <= 1e-3 * float(alone.norm())
+    told = [
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()][:2]
+        for folder in (one, two)
+    ]
+    for alone, shared in zip(*told, strict=True):
+        assert shared == pytest.approx(alone, rel=1e-2, abs=1e-5)
+    assert told[0][0]["grad_norm/ratio"] == 0
+    assert told[0][1]["grad_norm/ratio"] > 0

@@ -47,7 +47,7 @@ def test_row_13_a_row_scores_in_a_batch_what_it_scores_alone(
     assert scorer.packs is packed
     rows = mixed_rows()
     scores = row_logprobs(scorer, rows, temperature=TEMPERATURE, micro_batch_tokens=micro_batch_tokens)
-    for scored, (logp_T, entropy_T) in zip(rows, scores, strict=True):
+    for scored, (logp_T, entropy_T, _) in zip(rows, scores, strict=True):
         logp_TV = alone(model, scored, TEMPERATURE)
         torch.testing.assert_close(logp_T, chosen(logp_TV, scored), rtol=1e-5, atol=1e-5)
         expected_T = -(logp_TV.exp() * logp_TV).sum(-1)
@@ -60,7 +60,7 @@ def test_row_13_the_product_of_decoding_one_token_at_a_time(kind: str) -> None:
     model = causal_model(kind)
     rows = mixed_rows()
     name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
-    for scored, (logp_T, _) in zip(rows, row_logprobs(Scorer(model), rows, temperature=1.0), strict=True):
+    for scored, (logp_T, *_) in zip(rows, row_logprobs(Scorer(model), rows, temperature=1.0), strict=True):
         total, cache, given = 0.0, None, list(scored.prompt_ids)
         for token in scored.token_ids:
             with torch.no_grad():
@@ -209,7 +209,7 @@ def test_what_a_model_does_not_take_is_done_plainly_and_told(
     assert len(caplog.messages) == len(told)
     assert all(words in line for words, line in zip(told, caplog.messages, strict=True))
     rows = mixed_rows()
-    for scored, (logp_T, _) in zip(rows, row_logprobs(scorer, rows, temperature=TEMPERATURE), strict=True):
+    for scored, (logp_T, *_) in zip(rows, row_logprobs(scorer, rows, temperature=TEMPERATURE), strict=True):
         expected_T = chosen(alone(model, scored, TEMPERATURE), scored)
         torch.testing.assert_close(logp_T, expected_T, rtol=1e-5, atol=1e-5)
 
@@ -233,7 +233,7 @@ def test_both_kinds_of_attention_take_the_packed_mask(attention: str) -> None:
     scorer = Scorer(model)
     assert scorer.packs
     rows = mixed_rows()
-    for scored, (logp_T, _) in zip(rows, row_logprobs(scorer, rows, temperature=1.0), strict=True):
+    for scored, (logp_T, *_) in zip(rows, row_logprobs(scorer, rows, temperature=1.0), strict=True):
         torch.testing.assert_close(logp_T, chosen(alone(model, scored, 1.0), scored), rtol=1e-5, atol=1e-5)
 
 

@@ -14,6 +14,8 @@ import pytest
 from modebench.cli.methods_command import page_of
 from modebench.errors import UsageError
 from modebench.training.methods import METHODS, build
+from modebench.training.part import Asked
+from modebench.training.update import Score
 from tests.training.groups import TASK, moded, rewarded
 
 DOCS = Path(__file__).parents[2] / "docs" / "methods"
@@ -140,8 +142,11 @@ def test_the_hooks_of_a_method_without_them_are_identities() -> None:
     assert method.plan([TASK, TASK], 4, state) == [(TASK, 4), (TASK, 4)]
     assert not method.needs_statistics
     rows = method.credit([rewarded(0, 1)], state)
-    logp = [np.full(3, -1.0)] * 2
-    assert method.reweigh(rows, logp, logp, state) is rows
+    assert method.phrase([(TASK, 4)], state) == [Asked(TASK, 4)]
+    seen = method.seen(rows, [Score(np.full(3, -1.0), np.ones(3))] * 2)
+    assert method.reweigh(rows, seen, state) is rows
+    assert method.further_rows([rewarded(0, 1)], [rewarded(0, 1)], rows, seen, state) == []
+    assert method.gram_metrics([rewarded(0, 1)], rows, {}) == {}
     assert method.extra_rows([rewarded(0, 1)], state) == []
     assert method.metrics([rewarded(0, 1), rewarded(0, 0)], [], state) == {}
     assert state.state_dict() == {}

@@ -21,7 +21,7 @@ from modebench.training.method import Method
 from modebench.training.methods import build
 from modebench.training.part import Seen
 from modebench.training.token_selection import ClipCov, KLCov, TopEntropy
-from modebench.training.update import with_old
+from modebench.training.update import Score, with_old
 from tests.training.groups import Bigram, rewarded
 
 CAP = 10
@@ -105,7 +105,8 @@ def reweighed(method: Method, groups: Sequence[Group], state: Any) -> tuple[list
     places = [[row.prompt_ids[-1], *row.token_ids[:-1]] for row in rows]
     logp = [table_VV[place, list(row.token_ids)].numpy() for place, row in zip(places, rows, strict=True)]
     entropy = [entropy_V[place].numpy() for place in places]
-    return method.reweigh(rows, logp, entropy, state), logp, entropy
+    scores = [Score(*each) for each in zip(logp, entropy, strict=True)]
+    return method.reweigh(rows, method.seen(rows, scores), state), logp, entropy
 
 
 def test_an_empty_window_is_the_base_and_counts_nothing() -> None:

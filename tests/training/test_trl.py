@@ -18,7 +18,7 @@ from modebench.training.batch import Floats, Group
 from modebench.training.likelihood import row_logprobs
 from modebench.training.loss import backward
 from modebench.training.methods import build
-from modebench.training.update import with_old
+from modebench.training.update import Score, with_old
 from tests.sampling.tiny_models import save_tiny
 from tests.training.groups import TASK, rollout
 
@@ -192,7 +192,9 @@ def test_methods_of_the_table_are_those_of_trl(name: str, tmp_path: Path) -> Non
             scored.append([one.logp_T.double().numpy() for one in found])
             entropies.append([one.entropy_T.double().numpy() for one in found])
     old = drawn_old(scored[0], spread)
-    rows = method.reweigh(with_old(rows, old), scored[0], entropies[0], state)
+    rows = with_old(rows, old)
+    scores = [Score(*each) for each in zip(scored[0], entropies[0], strict=True)]
+    rows = method.reweigh(rows, method.seen(rows, scores), state)
     low, high = method.surrogate.clip_range
     told = backward(
         ours.scorer,

@@ -128,7 +128,8 @@ def test_a_gradient_that_is_not_finite_never_reaches_the_weights() -> None:
 
 def test_scores_are_in_the_order_of_the_rows() -> None:
     rows = rows_of_some_prompts()
-    logp, entropy = updater(Bigram()).scores(rows)
+    scores = updater(Bigram()).scores(rows)
+    logp, entropy = [each.logp_T for each in scores], [each.entropy_T for each in scores]
     table_VV = torch.log_softmax(Bigram().logits.detach(), -1)
     for row, logp_T, entropy_T in zip(rows, logp, entropy, strict=True):
         before = [row.prompt_ids[-1], *row.token_ids[:-1]]
