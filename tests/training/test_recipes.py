@@ -112,7 +112,7 @@ PARTS = {  # sweep file: its arms; every one of 60 steps of 16 × 16 rollouts on
     "sweep-updates": 5 * 2,
     "sweep-rarity": 8,
     "sweep-grpo-dropout": 1 + 9,
-    "sweep-grpo-dropout-code": 9,
+    "sweep-grpo-dropout-code": 7,
 }
 
 
@@ -151,11 +151,12 @@ def test_the_sweep_of_divergences(place: Place) -> None:
 
 def test_the_sweep_of_updates(place: Place) -> None:
     values = values_by_arm("tiny/sweep-updates.yaml", place)
-    means = {arm: each["surrogate.loss_agg_mode"] for arm, each in values.items()}
-    for arm, mean in means.items():
-        of_tokens = arm.startswith(("grpo-mini", "clip-higher", "kl-cov"))
-        assert mean == ("token-mean" if of_tokens else "seq-mean-token-mean")
-        assert values[arm]["update.mini_batches"] == int(arm[-1])
+    for arm, each in values.items():
+        own = arm.startswith("dr_grpo")
+        assert each["surrogate.loss_agg_mode"] == (
+            "seq-mean-token-sum-norm" if own else "seq-mean-token-mean"
+        )
+        assert each["update.mini_batches"] == int(arm[-1])
 
 
 def test_the_sweep_of_rarity(place: Place) -> None:
@@ -196,6 +197,7 @@ def test_the_sweep_of_text_and_code_of_grpo_dropout(place: Place) -> None:
         for arm, each in values.items()
     }
     assert changed["random"] == changed["keep-scale"] == {"grpo_dropout.control"}
-    assert changed["strict"] == {"grpo_dropout.strict"}
+    assert changed["floor"] == {"grpo_dropout.floor"}
+    assert changed["recomputed"] == {"grpo_dropout.advantages"}
     assert len(changed["released"]) == 5
     assert changed["grpo"] == set()
