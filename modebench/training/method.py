@@ -268,15 +268,20 @@ class Method:
         state: MethodState,
         updated: Sequence[Group] | None = None,
     ) -> dict[str, float | None]:
-        """What to log of a step.
+        """What to log of a step: the parts' own metrics, and ``spread/mixed`` and ``spread/all_right``.
+
+        Those are the mean of |A_i - mean of A over the right rollouts of its group| over the right rollouts
+        that count, in groups that hold a wrong one and in groups that hold none; None where there are no
+        such rollouts. By correctness alone it is 0: whatever tells right rollouts apart shows its strength
+        there.
 
         Args:
             groups: that were trained on.
             extra: the extra rows of an update.
             updated: the groups of that update; None for all.
         """
-        logged: dict[str, float | None] = {}
         credits = self._credits(groups, state)
+        logged = _spread(credits)
         fresh = self._token_weight(credits if updated is None else self._credits(updated, state))
         for part in self.parts:
             own = state.parts.get(part.name)
@@ -343,6 +348,17 @@ class Method:
         ]
         lengths = [length for length, counts in rollouts if counts]
         return self.surrogate.token_weight(lengths, len(rollouts), self.max_completion_length)
+
+
+def _spread(credits: Sequence[Credit]) -> dict[str, float | None]:
+    """See `Method.metrics`."""
+    found: dict[str, list[Floats]] = {"mixed": [], "all_right": []}
+    for each in credits:
+        right_G = each.group.reward_G > 0
+        worth = each.advantage_G[right_G & each.kept_G]
+        if worth.size:
+            found["all_right" if right_G.all() else "mixed"].append(np.abs(worth - worth.mean()))
+    return {f"spread/{name}": float(np.concatenate(v).mean()) if v else None for name, v in found.items()}
 
 
 def _changed_tokens(before: Row, after: Row) -> int:

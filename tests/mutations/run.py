@@ -68,7 +68,7 @@ MUTATIONS = (
     Mutation("verifiers/mathir_solution.py", "constant == 0 and slope != 0", "slope != 0", "tests/verifiers/test_mathir_solution.py"),
     Mutation("verifiers/clean/extraction.py", "depth[start:] < depth[start - 1]", "depth[start:] <= depth[start - 1]", "tests/verifiers/clean"),
     Mutation("verifiers/python_expression.py", '"%": (6,', '"%": (5,', "tests/verifiers"),
-    Mutation("verifiers/python_expression.py", '_CHAIN = {"or": 1, "and": 2}', '_CHAIN = {"or": 2, "and": 1}', "tests/verifiers"),
+    Mutation("verifiers/python_expression.py", 'CHAIN = {"or": 1, "and": 2}', 'CHAIN = {"or": 2, "and": 1}', "tests/verifiers"),
     Mutation("verifiers/mathir.py", "_MAX_DEPTH = 6", "_MAX_DEPTH = 7", CONFORMANCE),
     Mutation("verifiers/mathir.py", "if moved.text in seen:", "if moved.text in ():", CONFORMANCE),
     Mutation("verifiers/rational.py", "xyzpqrstuvw", "xyzqprstuvw", CONFORMANCE),

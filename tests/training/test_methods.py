@@ -148,8 +148,34 @@ def test_the_hooks_of_a_method_without_them_are_identities() -> None:
     assert method.further_rows([rewarded(0, 1)], [rewarded(0, 1)], rows, seen, state) == []
     assert method.gram_metrics([rewarded(0, 1)], rows, {}) == {}
     assert method.extra_rows([rewarded(0, 1)], state) == []
-    assert method.metrics([rewarded(0, 1), rewarded(0, 0)], [], state) == {}
+    none = {"spread/mixed": 0.0, "spread/all_right": None}
+    assert method.metrics([rewarded(0, 1), rewarded(0, 0)], [], state) == none
     assert state.state_dict() == {}
+
+
+def test_how_far_right_rollouts_are_told_apart() -> None:
+    mixed, all_right = moded("a", "a", "a", "b", None), moded("a", "a", "b", prompt=(3,))
+
+    def spread(*adds: str, **options: Any) -> dict[str, float | None]:
+        method = build("dr_grpo", options, adds, max_completion_length=8)
+        return {
+            name: value
+            for name, value in method.metrics([mixed, all_right], [], method.state(0)).items()
+            if name.startswith("spread/")
+        }
+
+    assert spread() == pytest.approx({"spread/mixed": 0, "spread/all_right": 0})
+    # Shares of the modes are 3/4 and 1/4, so a's three rollouts are 1/8 below their mean and b is 3/8 above.
+    gapo = spread("gapo", **{"gapo.support": 4})
+    assert gapo == pytest.approx(
+        {"spread/mixed": (3 / 8 + 3 / 8) / 4, "spread/all_right": (2 / 9 + 2 / 9) / 3}
+    )
+    # A+ = 1/5 times tau; 1/q is 4/3 and 4, their shares of four rollouts 2/3 and 2.
+    ucpo = spread("ucpo", **{"ucpo.rarity": "mode", "ucpo.tau": 0.5})
+    assert ucpo == pytest.approx({"spread/mixed": 0.1 * (3 / 3 + 1) / 4, "spread/all_right": 0})
+    # What a selection takes out of the loss is not counted.
+    mixed_only = spread("gapo", "group_class", **{"gapo.support": 4})
+    assert mixed_only == pytest.approx({"spread/mixed": 3 / 16, "spread/all_right": None})
 
 
 def test_a_state_of_another_method_is_refused() -> None:

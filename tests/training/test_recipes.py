@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -106,18 +107,89 @@ def test_the_ladder_of_replay(place: Place) -> None:
     }
 
 
+PARTS = {  # sweep file: its arms; every one of 60 steps of 16 × 16 rollouts on one domain, with three seeds
+    "sweep-divergences": 1 + 6 + 3,
+    "sweep-updates": 5 * 2,
+    "sweep-rarity": 8,
+    "sweep-grpo-dropout": 1 + 9,
+    "sweep-grpo-dropout-code": 7,
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_sweeps_of_parts_are_small_and_of_one_budget(place: Place, name: str) -> None:
+    runs = runs_of(f"tiny/{name}.yaml", place)
+    assert len(runs) == 3 * PARTS[name] <= 30
+    assert {(run.domain, run.rollouts) for run in runs} == {("graph_coloring", 60 * 16 * 16)}
+    assert {run.seed for run in runs} == {0, 1, 2}
+    named = ("eval.every", "eval.samples", "eval.limit")
+    assert {tuple(run.plan.values[each] for each in named) for run in runs} == {(60, 16, None)}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_plan_contrasts_arms_that_there_are(place: Place, name: str) -> None:
+    text = (RECIPES.parent / "results" / "PLAN.md").read_text()
+    (command,) = re.findall(rf"results/make.py runs/{name} .*?```", text, flags=re.DOTALL)
+    contrasts = re.findall(r"--primary ([^\s:]+):(\S+)", command)
+    assert 3 <= len(contrasts) <= 4
+    assert {arm for pair in contrasts for arm in pair} <= {
+        run.arm for run in runs_of(f"tiny/{name}.yaml", place)
+    }
+
+
+def values_by_arm(recipe: str, place: Place) -> dict[str, dict[str, object]]:
+    return {run.arm: run.plan.values for run in runs_of(recipe, place)}
+
+
+def test_the_sweep_of_divergences(place: Place) -> None:
+    values = values_by_arm("tiny/sweep-divergences.yaml", place)
+    assert "divergence.kind" not in values.pop("grpo")
+    found = {(each["divergence.kind"], each["divergence.beta"]) for each in values.values()}
+    strong = {(kind, 0.3) for kind in ("exact_kl", "exact_js", "k1", "k2", "k3", "released_js")}
+    assert found == strong | {(kind, 0.1) for kind in ("exact_kl", "k1", "k3")}
+
+
+def test_the_sweep_of_updates(place: Place) -> None:
+    values = values_by_arm("tiny/sweep-updates.yaml", place)
+    for arm, each in values.items():
+        own = arm.startswith("dr_grpo")
+        assert each["surrogate.loss_agg_mode"] == (
+            "seq-mean-token-sum-norm" if own else "seq-mean-token-mean"
+        )
+        assert each["update.mini_batches"] == int(arm[-1])
+
+
+def test_the_sweep_of_rarity(place: Place) -> None:
+    values = values_by_arm("tiny/sweep-rarity.yaml", place)
+    own = {"run.arm", "run.seed", "add"}
+    base = values["dr_grpo"]
+    for arm, each in values.items():
+        # An arm is Dr. GRPO and its parts, nothing else.
+        assert {name: each[name] for name in base if name not in own} == {
+            name: base[name] for name in base if name not in own
+        }
+        assert ("group_class" in each["add"]) == arm.endswith("-mixed")
+        if arm.endswith("-mixed"):
+            whole = values[arm.removesuffix("-mixed")]
+            assert {name: each[name] for name in whole if name not in own} == {
+                name: whole[name] for name in whole if name not in own
+            }
+
+
 def test_the_sweep_of_grpo_dropout(place: Place) -> None:
-    runs = runs_of("tiny/sweep-grpo-dropout.yaml", place)
-    assert len(runs) == 5 * (1 + 9 + 7)
-    assert {run.rollouts for run in runs} == {25_600}
-    values = {run.arm: run.plan.values for run in runs}
+    values = values_by_arm("tiny/sweep-grpo-dropout.yaml", place)
     assert {each["surrogate.loss_agg_mode"] for each in values.values()} == {"token-mean"}
     for target in ("positive", "negative", "both"):
         for recentre in ("prob", "uniform", "none"):
             chosen = values[f"dropout-target={target}-recentre={recentre}"]
             assert (chosen["grpo_dropout.target"], chosen["grpo_dropout.recentre"]) == (target, recentre)
-    # The paper's form is the arm of the grid with the defaults; others differ from it in what they say.
-    paper = values.pop("dropout-target=positive-recentre=prob")
+
+
+def test_the_sweep_of_text_and_code_of_grpo_dropout(place: Place) -> None:
+    values = values_by_arm("tiny/sweep-grpo-dropout-code.yaml", place)
+    assert {each["surrogate.loss_agg_mode"] for each in values.values()} == {"token-mean"}
+    paper = values.pop("paper")
+    assert paper == paper | {"grpo_dropout.target": "positive", "grpo_dropout.recentre": "prob"}
     changed = {
         arm: {
             name for name, value in each.items() if name.startswith("grpo_dropout") and value != paper[name]
@@ -125,6 +197,7 @@ def test_the_sweep_of_grpo_dropout(place: Place) -> None:
         for arm, each in values.items()
     }
     assert changed["random"] == changed["keep-scale"] == {"grpo_dropout.control"}
-    assert changed["strict"] == {"grpo_dropout.strict"}
+    assert changed["floor"] == {"grpo_dropout.floor"}
+    assert changed["recomputed"] == {"grpo_dropout.advantages"}
     assert len(changed["released"]) == 5
     assert changed["grpo"] == set()
