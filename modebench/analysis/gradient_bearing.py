@@ -53,7 +53,8 @@ def gradient_bearing(
         tasks, or ``PART/write`` for the groups that asked for tasks); ``bin`` from 1, ``from_step``,
         ``to_step``; ``runs``; for each of with_gradient, mixed_groups and accuracy the mean over runs, and of
         the first two ``NAME_low``, ``NAME_high`` (t over runs, NaN below three); ``change`` of with_gradient
-        since the first bin, NaN there, with ``change_low``, ``change_high`` (t over the differences within runs).
+        since the first bin, NaN there, with ``change_low``, ``change_high`` (t over the differences within
+        runs).
 
     Raises:
         UsageError: `bins` below 1, or a column is missing.

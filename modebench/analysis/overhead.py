@@ -61,7 +61,7 @@ def _paired(frame: pd.DataFrame, domain: str, arm: str, base: str) -> pd.DataFra
     if not len(sides[1]):
         arms = ", ".join(sorted(of_domain["arm"].unique()))
         raise UsageError(f"{domain} has no finished run of the base arm {base}; it has {arms}")
-    joined = sides[0].join(sides[1], rsuffix="_base", how="inner")
+    joined = sides[0].join(sides[1].add_suffix("_base"), how="inner")
     if not len(joined):
         raise UsageError(f"{domain}/{arm} and {domain}/{base} share no seed")
     return joined

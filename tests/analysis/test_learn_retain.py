@@ -140,6 +140,31 @@ def test_many_prompts_of_an_unchanged_policy(make_samples: Make) -> None:
     assert (tables[1] - tables[0])[unsolved].mean() > found["high"].iloc[0] / 2 > 0
 
 
+@pytest.mark.slow
+def test_coverage_of_the_intervals(make_samples: Make) -> None:
+    """400 cells of 60 prompts in three kinds: the truth lies in the interval in about 95 % of them."""
+    rng = np.random.default_rng(11)
+    first, last = np.array([0.05, 0.2, 0.6]), np.array([0.25, 0.3, 0.6])
+    kind = rng.integers(3, size=400 * 60)
+
+    def drawn(chance: np.ndarray) -> pd.DataFrame:  # type: ignore[type-arg]
+        right = rng.random((len(kind), 16)) < chance[kind][:, None]
+        table = make_samples(np.where(right, rng.choice(list("AB"), size=right.shape), "."))
+        return table.assign(cell=np.repeat(np.arange(len(kind)) // 60, 16))
+
+    found = learn_retain(drawn(first), drawn(last), by="cell", attempts=8)
+    missed = (1 - first) ** 8
+    truth = {
+        "learn": (missed @ (last - first)) / missed.sum(),
+        "retain": ((1 - missed) @ (last - first)) / (1 - missed).sum(),
+    }
+    for side, wanted in truth.items():
+        rows = found[(found["metric"] == "accuracy") & (found["side"] == side)]
+        covered = ((rows["low"] <= wanted) & (wanted <= rows["high"])).mean()
+        assert 0.92 <= covered <= 0.98, (side, covered)
+        assert rows["change"].mean() == pytest.approx(wanted, abs=0.01)
+
+
 def test_a_policy_that_learns_and_forgets(make_samples: Make) -> None:
     before = make_samples(["." * 8] * 10 + ["AABBAABB"] * 10)
     after = make_samples(["CCCC"] * 10 + ["AAAA"] * 10)
