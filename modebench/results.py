@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from modebench.errors import UsageError
-from modebench.runs import read_json_object
-from modebench.samples import Run, Runs, SampleFile, Source, is_training_folder, load_runs
+from modebench.samples import Run, Runs, SampleFile, Source
+from modebench.training_runs import load_training
 
 BASE = "base"
 """The arm that the evaluations at step 0 make."""
@@ -41,41 +39,17 @@ def load_results(sources: Source | Iterable[Source], *, base: bool = True) -> tu
     """
     found: list[Run | SampleFile] = []
     first: dict[tuple[Any, ...], Run] = {}
-    warnings = []
-    for folder, evaluations in _by_training(load_runs(sources)).items():
-        summary = read_json_object(folder / "summary.json") if (folder / "summary.json").is_file() else {}
-        if summary.get("status") != "success":
-            where = f"step {summary.get('step', 0)} of {summary.get('steps', 'unknown')}"
-            warnings.append(f"unfinished: {folder} stands at {where} and is left out")
-            continue
-        steps = {run.folder.manifest["step"]: run for run in evaluations}
-        for step in (0, summary["steps"]):
-            if step not in steps:
-                raise UsageError(f"{folder} has finished, but has no evaluation of step {step}")
+    training = load_training(sources)
+    warnings = list(training.warnings)
+    for run in training:
         if base:
-            start = steps[0]
-            of_seed = first.setdefault(_policy_and_seed(start), start)
-            if of_seed is start:
-                found.append(BaseRun(start.folder))
+            of_seed = first.setdefault(_policy_and_seed(run.first), run.first)
+            if of_seed is run.first:
+                found.append(BaseRun(run.first.folder))
             else:
-                warnings += _unlike(of_seed, start)
-        found.append(steps[summary["steps"]])
-    if not found:
-        raise UsageError(f"no training run has finished; {'; '.join(warnings)}")
+                warnings += _unlike(of_seed, run.first)
+        found.append(run.last)
     return Runs(found), warnings
-
-
-def _by_training(runs: Runs) -> dict[Path, list[Run]]:
-    """Evaluations by the folder of their training run."""
-    found: dict[Path, list[Run]] = {}
-    for run in runs:
-        folder = run.path.parent.parent
-        if not isinstance(run, Run) or run.path.parent.name != "eval" or not is_training_folder(folder):
-            raise UsageError(
-                f"{run.path} is not an evaluation of a training run; give folders of modebench train"
-            )
-        found.setdefault(folder, []).append(run)
-    return found
 
 
 def _policy_and_seed(run: Run) -> tuple[Any, ...]:

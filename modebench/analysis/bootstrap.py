@@ -97,7 +97,7 @@ def bootstrap_intervals(
     return intervals
 
 
-def _counts(rng: np.random.Generator, size: int, draws: int) -> Iterator[tuple[slice, FloatArray]]:
+def resampled_counts(rng: np.random.Generator, size: int, draws: int) -> Iterator[tuple[slice, FloatArray]]:
     """How often each of `size` things comes up in `size` draws with replacement, in blocks [draws, size]."""
     block = max(1, _BLOCK // max(size, 1))
     for start in range(0, draws, block):
@@ -114,7 +114,7 @@ def _one_level(
     """[draws, M] deviations of the resampled means from the mean; NaN where no defined prompt was drawn."""
     both = np.concatenate([centred, defined], axis=1)
     sums = np.empty((draws, both.shape[1]))
-    for where, counts in _counts(rng, len(centred), draws):
+    for where, counts in resampled_counts(rng, len(centred), draws):
         sums[where] = counts @ both
     return _ratios(sums)
 
@@ -135,7 +135,7 @@ def _two_levels(
     flat = dense.reshape(prompts, -1)
     chosen = rng.multinomial(units, np.full(units, 1 / units), size=draws).astype(np.float64)
     sums = np.empty((draws, both.shape[1]))
-    for where, counts in _counts(rng, prompts, draws):
+    for where, counts in resampled_counts(rng, prompts, draws):
         per_unit = (counts @ flat).reshape(len(counts), units, -1)
         sums[where] = np.einsum("bu,bum->bm", chosen[where], per_unit)
     return _ratios(sums)

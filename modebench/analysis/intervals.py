@@ -18,6 +18,9 @@ from scipy.special import ndtri, stdtrit
 
 from modebench.analysis.pass_at_k import FloatArray, IntArray
 
+MIN_RUNS = 3
+"""Runs from which there is an interval over them: with two, t limits stand 12.7 standard errors away."""
+
 
 class Interval(NamedTuple):
     """A mean over prompts with its limits.
@@ -192,6 +195,18 @@ def mean_interval(
     return Interval(mean, float(low), float(high), defined.size)
 
 
+def run_interval(
+    values: npt.ArrayLike, level: float = 0.95, lower: float = -np.inf, upper: float = np.inf
+) -> Interval:
+    """Mean over training runs with the t interval, as `mean_interval`; limits only from `MIN_RUNS` runs on.
+
+    >>> run_interval([0.2, 0.4])
+    Interval(value=0.30000000000000004, low=nan, high=nan, n=2)
+    """
+    found = mean_interval(values, level, lower, upper)
+    return found if found.n >= MIN_RUNS else found._replace(low=np.nan, high=np.nan)
+
+
 def clustered_limits(values: FloatArray, label: IntArray, level: float, width: FloatArray) -> Limits:
     """t limits of the mean of each column, rows with one label being one observation.
 
@@ -212,11 +227,62 @@ def clustered_limits(values: FloatArray, label: IntArray, level: float, width: F
     [-0.0968, 0.8968]
     """
     mean, error, groups = clustered_error(values, label)
-    low, high = t_limits(mean, error, groups, level, -width, width)
-    flat = (groups >= 2) & (error <= 1e-12) & np.isfinite(width)
-    reach = np.where(flat, width, 0.0) * wilson(0.0, np.maximum(groups, 1), level).high
-    low = np.where(flat, np.maximum(mean - reach, -width), low)
-    return Limits(low, np.where(flat, np.minimum(mean + reach, width), high))
+    return _with_width(mean, error, groups, level, width)
+
+
+def _with_width(
+    mean: npt.ArrayLike, error: npt.ArrayLike, n: npt.ArrayLike, level: float, width: npt.ArrayLike
+) -> Limits:
+    """t limits of means in [-width, width] over n observations that have some width where all agree."""
+    value, se, count, most = np.broadcast_arrays(
+        *(np.asarray(x, dtype=np.float64) for x in (mean, error, n, width))
+    )
+    low, high = t_limits(value, se, count, level, -most, most)
+    flat = (count >= 2) & (se <= 1e-12) & np.isfinite(most)
+    reach = np.where(flat, most, 0.0) * wilson(0.0, np.maximum(count, 1), level).high
+    low = np.where(flat, np.maximum(value - reach, -most), low)
+    return Limits(low, np.where(flat, np.minimum(value + reach, most), high))
+
+
+def ratio_interval(
+    total: FloatArray, weight: FloatArray, label: IntArray, level: float = 0.95, width: float = np.inf
+) -> Interval:
+    """A weighted mean, sum of totals over sum of weights, rows with one label being one observation.
+
+    With S_g and W_g the sums over a label, R = sum S_g / sum W_g and u_g = S_g - R W_g, the error of the
+    linearised ratio is SE^2 = n / (n - 1) * sum u_g^2 / (sum W_g)^2 (Cochran 1977, Sampling Techniques,
+    section 6.3). A label of little weight tells little, so n is the effective number of labels,
+    (sum W_g)^2 / sum W_g^2 (Kish 1965), also for the degrees of freedom of the t limits. With equal weights
+    this is `clustered_limits`.
+
+    Args:
+        total: [Q] weight times value.
+        weight: [Q] not negative.
+        label: [Q].
+        level: confidence level.
+        width: values lie in [-width, width].
+
+    Returns:
+        the interval, n being the rows of positive weight; NaN without any weight, limits NaN below two
+        effective labels.
+
+    >>> found = ratio_interval(np.array([0.2, 0.4, 0.6]), np.ones(3), np.arange(3), width=1.0)
+    >>> round(found.value, 4), round(found.low, 4), round(found.high, 4)
+    (0.4, -0.0968, 0.8968)
+    """
+    rows = int((weight > 0).sum())
+    if not rows:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    sums, _ = sums_by_label(np.stack([total, weight], axis=1), label)
+    whole = float(sums[:, 1].sum())
+    value = float(sums[:, 0].sum()) / whole
+    effective = whole**2 / float((sums[:, 1] ** 2).sum())
+    rest = sums[:, 0] - value * sums[:, 1]
+    # Rounding may leave an effective number a hair below a whole one.
+    n = max(round(effective, 9), 1.0)
+    error = np.sqrt(n / max(n - 1, 1e-9) * float((rest**2).sum())) / whole
+    low, high = _with_width(value, error, n, level, width)
+    return Interval(value, float(low), float(high), rows)
 
 
 def clustered_error(values: FloatArray, label: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -23,6 +23,7 @@ COMMANDS = {
     "grade": "Judge a run folder or a file of responses.",
     "summarize": "Numbers of graded runs as a table, csv, json, markdown or latex.",
     "compare": "What changes from one model to another, prompt by prompt.",
+    "attribution": "Where a change of training comes from: learned, retained, gradients, tasks, costs.",
     "power": "Prompts and samples that a difference needs to be seen.",
     "report": "A self-contained page: numbers, figures, prompts with their responses.",
     "show": "Look at responses of a run with their verdicts and modes.",
