@@ -1,0 +1,148 @@
+"""The gates of a card: what it takes to be a task, and how good a one it is.
+
+SynCo (Yang et al. 2026, arXiv:2610.11345) and its released code score a card by rules on its text: schema,
+problem, answer, format and novelty; a card is valid where the first is complete and the others are high
+enough. The rules and weights are kept, but what problem and answer score is executed here: the problem is the
+compact text of a task (`modebench.variation`), which must be read and have a mode; and of its answer the verifier
+decides. Where the released code has nothing to set against a wrong answer that is written well, a solvable
+problem with a wrong answer scores one half here: it can be trained on, as the verifier needs no
+answer, and pays its writer nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from modebench.domains.base import Reference
+from modebench.synthesis.compact import CARD_FIELDS
+from modebench.synthesis.novelty import Recent
+from modebench.variation import CompactError, NotExecutable, Unsolvable, get_variation
+from modebench.variation.base import mode_of
+from modebench.verifiers.verdict import InvalidReference
+
+Rejection = Literal["unreadable", "unsolvable", "leak", "held_out", "repeated"]
+"""Why a card is no task: no JSON, fields missing or no compact text; no mode, or limits exceeded; the answer
+stands in the problem; a task of a held-out split; too near to a recent task."""
+
+WEIGHTS = {"schema": 0.30, "problem": 0.30, "answer": 0.25, "format": 0.05, "novelty": 0.10}
+"""Of the scores in the quality of a card, as in the released code."""
+LEAST_NOVELTY = 0.3
+"""Novelty of a valid card at least, likewise; its schema must be complete, and problem and answer have at
+least a half."""
+
+_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?```\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class CardGrade:
+    """What a card is worth, its effect on the learner apart.
+
+    Attributes:
+        fields: those of the nine that are filled.
+        rejection: why it is no task; None where it is valid.
+        schema: share of the nine fields that are filled.
+        problem: 1 for a task that is read, keeps the limits, has a mode and does not show its answer, else 0.
+        answer: 1 where solution and final answer are right and of one mode, a half where the problem alone is
+            sound, else 0.
+        format: 1 where the reply is the JSON object and nothing else.
+        novelty: distance from recent tasks; see `modebench.synthesis.novelty.Recent`.
+        text, reference: the task, as compact text and as the verifier executes it; None unless it is valid.
+        modes: how many it has, exactly.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    rejection: Rejection | None = None
+    schema: float = 0.0
+    problem: float = 0.0
+    answer: float = 0.0
+    format: float = 0.0
+    novelty: float = 0.0
+    text: str | None = None
+    reference: Reference | None = None
+    modes: int | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether it can be trained on."""
+        return self.rejection is None
+
+    @property
+    def quality(self) -> float:
+        """In [0, 1]: the weighted scores."""
+        return sum(weight * float(getattr(self, name)) for name, weight in WEIGHTS.items())
+
+    @property
+    def reliability(self) -> float:
+        """In [0, 1]: how far the stated answer can be believed."""
+        return self.answer
+
+
+def grade_card(reply: str, domain: str, level: int, recent: Recent) -> CardGrade:
+    """Execute what a card says; the same grade whenever the same is remembered.
+
+    Args:
+        reply: of the writer.
+        domain, level: of the task that was asked for.
+        recent: tasks that it must differ from; it is not changed.
+    """
+    found = _read(reply)
+    if found is None:
+        return CardGrade(rejection="unreadable")
+    card, bare = found
+    fields = {name: text for name in CARD_FIELDS if isinstance(text := card.get(name), str) and text.strip()}
+    read: dict[str, Any] = {
+        "fields": fields,
+        "schema": len(fields) / len(CARD_FIELDS),
+        "format": float(bare),
+    }
+    variation = get_variation(domain)
+    try:
+        reference = variation.parse(fields.get("problem", ""))
+        modes = variation.validate(reference, level)
+        read["novelty"] = recent.novelty(domain, reference)
+    except (NotExecutable, InvalidReference, Unsolvable):
+        return CardGrade(rejection="unsolvable", **read)
+    except CompactError:
+        return CardGrade(rejection="unreadable", **read)
+    if shows_answer(domain, reference):
+        return CardGrade(rejection="leak", **read)
+    read |= {"problem": 1.0, "answer": _answer(fields, domain, level, reference)}
+    if len(fields) < len(CARD_FIELDS):
+        return CardGrade(rejection="unreadable", **read)
+    if recent.is_held_out(domain, reference):
+        return CardGrade(rejection="held_out", **read)
+    if read["novelty"] < LEAST_NOVELTY:
+        return CardGrade(rejection="repeated", **read)
+    return CardGrade(**read, text=fields["problem"], reference=reference, modes=modes)
+
+
+def shows_answer(domain: str, reference: Reference) -> bool:
+    """Whether nothing is left to find: no vertex is hidden, there is a single number, x stands alone."""
+    if domain == "graph_coloring":
+        return None not in (reference.get("partial_colors") or [None])
+    if domain == "countdown":
+        return len(reference["numbers"]) == 1
+    if domain == "mathir":
+        sides = reference["initial_lhs"], reference["initial_rhs"]
+        return "x" in sides and not all("x" in side for side in sides)
+    return False
+
+
+def _read(reply: str) -> tuple[dict[str, Any], bool] | None:
+    """The JSON object of a reply, and whether it stands bare; a code fence around it is taken off."""
+    fenced = _FENCE.fullmatch(reply)
+    try:
+        card = json.loads(fenced[1] if fenced else reply)
+    except (ValueError, RecursionError):
+        return None
+    return (card, fenced is None) if isinstance(card, dict) else None
+
+
+def _answer(fields: Mapping[str, str], domain: str, level: int, reference: Reference) -> float:
+    given = [fields.get(name, "") for name in ("solution", "final_answer")]
+    solution, final = (mode_of(domain, reference, level, text) for text in given)
+    return 1.0 if final is not None and solution == final else 0.5
