@@ -137,7 +137,8 @@ class Coaching(Part):
         """Accuracy of the best and of the worst prefix among the groups of an update, by its name."""
         paid: dict[str | None, list[float]] = {}
         for group in groups:
-            paid.setdefault(group.prefix, []).extend(group.reward_G)
+            if group.prefix is not None:
+                paid.setdefault(group.prefix, []).extend(group.reward_G)
         means = [sum(rewards) / len(rewards) for rewards in paid.values() if rewards]
         return {
             "coaching/best": max(means, default=None),

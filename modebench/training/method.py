@@ -2,11 +2,11 @@
 
 Before the first step the trainer calls `prepare`. In every step it calls `plan` and `phrase`, samples and
 verifies the groups, `filter` (and goes on from `plan` while groups are wanting and rounds are left), then
-`observe` and `credit`. In every update of the step it calls `normalise`, `extra_rows`, where wanted `reweigh`
-and `further_rows`, after the backward pass of those rows `extra_gradient`, and `note`; at last `metrics`,
-where wanted `gram_metrics`, and `effects`. Credit is `join`,
-`reward`, `advantage`, `select`, each through all parts before the next. All of it is a function of its
-arguments and the state, so processes that hold the same groups agree.
+`extend`, `observe` and `credit`. In every update of the step it calls `normalise`, `extra_rows`, where wanted
+`reweigh` and `further_rows`, after the backward pass of those rows `extra_gradient`, and `note`; at last
+`metrics`, where wanted `gram_metrics`, and `effects`. Credit is `join`, `reward`, `advantage`, `select`, each
+through all parts before the next, of written tasks through the parts that credit those. All of it is a
+function of its arguments and the state, so processes that hold the same groups agree.
 
 What each part does is counted where it is called: plans and gradients that it changed, rollouts that it
 discarded, added, paid or credited otherwise or dropped, tokens whose loss it changed, rows that it added. A
@@ -16,8 +16,9 @@ part that was asked and changed nothing is inert, whatever its name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ import numpy as np
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group, Rollout, Row
 from modebench.training.part import Asked, Credit, Encode, Part, PartState, Seen, TokenWeight, options_of
+from modebench.training.proposals import Proposal
 from modebench.training.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -109,6 +111,11 @@ class Method:
         return any(part.needs_grams for part in self.parts)
 
     @property
+    def makers(self) -> tuple[str, ...]:
+        """The parts that make tasks, by name."""
+        return tuple(part.name for part in self.parts if part.makes_tasks)
+
+    @property
     def rounds(self) -> int:
         """How often a step may ask for tasks."""
         return max((part.rounds for part in self.parts), default=1)
@@ -153,6 +160,30 @@ class Method:
             before, groups = groups, part.filter(groups, state.parts.get(part.name))
             state.changed[part.name] += sum(group.size for group in before) - sum(g.size for g in groups)
         return groups
+
+    def extend(
+        self, groups: list[Group], sample: Callable[[str, Sequence[Asked]], list[Group]], state: MethodState
+    ) -> list[Group]:
+        """The groups of a step that are trained on, those of tasks that parts make among them.
+
+        Args:
+            groups: of the tasks that the run is given.
+            sample: gives the groups of the prompts that a part, by its name, asks for.
+            state: what the method remembers.
+        """
+        for part in self.parts:
+            before = groups
+            groups = part.extend(groups, partial(sample, part.name), state.parts.get(part.name))
+            state.changed[part.name] += before != groups
+        return groups
+
+    def proposals(self, state: MethodState) -> list[tuple[str, Proposal]]:
+        """The tasks that were made in this step, each with the part that made it."""
+        return [
+            (part.name, proposal)
+            for part in self.parts
+            for proposal in part.proposals(state.parts.get(part.name))
+        ]
 
     def observe(self, groups: Sequence[Group], state: MethodState) -> None:
         """Take note of the verified groups, before any gradient.
@@ -281,7 +312,7 @@ class Method:
         for part in self.parts:
             own = state.parts.get(part.name)
             logged |= part.metrics(groups if updated is None else updated, extra, fresh, own)
-            logged |= part.credit_metrics(credits, own)
+            logged |= part.credit_metrics([each for each in credits if _is_for(part, each.group)], own)
         return logged
 
     def gram_metrics(
@@ -289,8 +320,9 @@ class Method:
     ) -> dict[str, float | None]:
         """What to log of how the responses of a group pull together in the first update of a step."""
         logged: dict[str, float | None] = {}
+        answered = {place: gram for place, gram in grams.items() if groups[place].purpose == "solve"}
         for part in self.parts:
-            logged |= part.gram_metrics(groups, rows, grams)
+            logged |= part.gram_metrics(groups, rows, answered)
         return logged
 
     def headline(self, steps: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
@@ -313,7 +345,7 @@ class Method:
         return [self._credit(group, state) for group in groups]
 
     def _credit(self, group: Group, state: MethodState) -> Credit:
-        parts = [(part, state.parts.get(part.name)) for part in self.parts]
+        parts = [(part, state.parts.get(part.name)) for part in self.parts if _is_for(part, group)]
         changed: Counter[str] = Counter()
         joined: tuple[Rollout, ...] = ()
         for part, own in parts:
@@ -343,6 +375,11 @@ class Method:
         ]
         lengths = [length for length, counts in rollouts if counts]
         return self.surrogate.token_weight(lengths, len(rollouts), self.max_completion_length)
+
+
+def _is_for(part: Part, group: Group) -> bool:
+    """Whether the credit hooks of a part are meant for a group."""
+    return group.purpose == "solve" or part.credits_written
 
 
 def _changed_tokens(before: Row, after: Row) -> int:

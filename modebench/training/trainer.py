@@ -13,7 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,12 +25,12 @@ from modebench.evaluation import Progress, sample_seed
 from modebench.sampling.base import GenerationSettings
 from modebench.tasks import Task
 from modebench.training import checkpoint
-from modebench.training.batch import Group
+from modebench.training.batch import POLICY, Group, Purpose
 from modebench.training.checkpoint import TrainerState
 from modebench.training.config import TrainConfig
 from modebench.training.folder import StepLog, TrainingFolder
 from modebench.training.method import Method
-from modebench.training.metrics import batch_metrics
+from modebench.training.metrics import step_metrics
 from modebench.training.order import tasks_at
 from modebench.training.part import Asked
 from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
@@ -110,6 +110,7 @@ class Trainer:
             self.method.surrogate,
             None if self.reference is None else self.reference.scorer,
         )
+        self.policies = {POLICY: self.policy}
         self.engine = LiveEngine(self.policy, groups_per_batch=self.config.rollout.groups_per_batch)
         self.method_state = self.method.state(self.config.run.seed)
         self.method.prepare(self.tasks, self.policy.response_ids, self.method_state)
@@ -131,7 +132,8 @@ class Trainer:
         with self.stop.on_signals(), contextlib.ExitStack() as opened:
             log = None
             if self.accelerator.is_main_process:
-                log = opened.enter_context(self.folder.log(self.state.step))
+                proposed = self.state.totals.get("proposed", 0) if self.method.makers else None
+                log = opened.enter_context(self.folder.log(self.state.step, proposed))
             try:
                 self._summarize("running")
                 finished = self._run(log)
@@ -157,6 +159,7 @@ class Trainer:
         while self.state.step < self.config.steps and not self._stopping():
             metrics, timing = self._step(self.state.step + 1)
             if log is not None:
+                log.propose(self._proposals())
                 log.write(metrics, timing)
             self.accelerator.log({**metrics, **timing}, step=self.state.step)
             if self.on_step and self.accelerator.is_main_process:
@@ -175,10 +178,11 @@ class Trainer:
         began = time.perf_counter()
         groups, generated = self._rollouts(step)
         sampled = time.perf_counter()
-        self._note_success(generated, step)
-        self.method.observe(generated, self.method_state)
+        answered = [group for group in generated if group.purpose == "solve"]
+        self._note_success(answered, step)
+        self.method.observe(answered, self.method_state)
         report = run_updates(self.method, self.method_state, self.updater, groups, self.config, step)
-        logged = batch_metrics(generated, report.rows)
+        logged = step_metrics(generated, groups, report.rows, self.method.makers)
         if report.updates:
             logged |= self.method.metrics(groups, report.extra, self.method_state, report.updated)
             logged |= self.method.gram_metrics(groups, report.rows, report.grams)
@@ -194,6 +198,8 @@ class Trainer:
             "updates": len(report.updates),
             "scored": report.scored,
         }
+        if self.method.makers:
+            counts["proposed"] = len(self.method.proposals(self.method_state))
         self.state.totals = _summed(self.state.totals, counts)
         self.state.step = step
         metrics = {"step": step, **logged, **report.metrics()}
@@ -208,6 +214,12 @@ class Trainer:
         Raises:
             TrainingError: none were generated.
         """
+
+        def sample(part: str, asked: Sequence[Asked]) -> list[Group]:
+            found = [replace(group, source=part) for group in self._sampled(asked, step, used)]
+            generated.extend(found)
+            return found
+
         kept: list[Group] = []
         generated: list[Group] = []
         used: Counter[str] = Counter()
@@ -226,33 +238,49 @@ class Trainer:
             kept += self.method.filter(found, self.method_state)
             if len(kept) >= wanted:
                 break
+        kept = self.method.extend(kept[:wanted], sample, self.method_state)
         if not any(group.size for group in generated):
             raise TrainingError(
                 f"step {step} has no rollouts: the method {self.config.method} asked for none"
             )
-        return kept[:wanted], generated
+        return kept, generated
 
     def _sampled(self, asked: Sequence[Asked], step: int, used: Counter[str]) -> list[Group]:
         """A group for every prompt that is asked; the processes share the work."""
         rollout, accelerator = self.config.rollout, self.accelerator
         seeds = []
-        for task, size, _ in asked:
-            # A task that is asked twice in a step goes on where its seeds stopped.
-            first = used[task.id]
-            used[task.id] += size
-            numbers = range(first, first + size)
-            seeds.append([sample_seed(self.config.run.seed, step, task.id, number) for number in numbers])
-        own = range(accelerator.process_index, len(asked), accelerator.num_processes)
-        found = rollouts(
-            self.policy,
-            [asked[place].task for place in own],
-            [seeds[place] for place in own],
-            GenerationSettings(temperature=rollout.temperature, max_tokens=rollout.max_completion_length),
-            prefixes=[asked[place].prefix for place in own],
-            groups_per_batch=rollout.groups_per_batch,
-        )
-        everyone = gather_object(list(zip(own, found, strict=True)))
+        for ask in asked:
+            # What is asked twice in a step goes on where its seeds stopped.
+            first, key = used[_seed_key(ask)], _seed_key(ask)
+            used[key] += ask.size
+            numbers = range(first, first + ask.size)
+            seeds.append([sample_seed(self.config.run.seed, step, key, number) for number in numbers])
+        own: dict[tuple[str, Purpose, int], list[int]] = {}
+        for place in range(accelerator.process_index, len(asked), accelerator.num_processes):
+            ask = asked[place]
+            length = rollout.max_completion_length if ask.max_tokens is None else ask.max_tokens
+            own.setdefault((ask.agent, ask.purpose, length), []).append(place)
+        found: list[tuple[int, Group]] = []
+        for (agent, purpose, length), places in own.items():
+            groups = rollouts(
+                self.policies[agent],
+                [asked[place].task for place in places],
+                [seeds[place] for place in places],
+                GenerationSettings(temperature=rollout.temperature, max_tokens=length),
+                prefixes=[asked[place].prefix for place in places],
+                messages=[asked[place].messages for place in places],
+                purpose=purpose,
+                agent=agent,
+                groups_per_batch=rollout.groups_per_batch,
+            )
+            found += zip(places, groups, strict=True)
+        everyone = gather_object(found)
         return [group for _, group in sorted(everyone, key=lambda entry: entry[0])]
+
+    def _proposals(self) -> list[dict[str, Any]]:
+        """What was proposed in the last step, a line of tasks.jsonl each."""
+        proposed = self.method.proposals(self.method_state)
+        return [proposal.record(self.state.step, part) for part, proposal in proposed]
 
     def _note_success(self, groups: Sequence[Group], step: int) -> None:
         """Remember that something was right; give up where nothing was for long.
@@ -347,6 +375,12 @@ class Trainer:
             if status != "error":
                 raise
             _log.warning("summary.json could not be written: %s", problem)
+
+
+def _seed_key(ask: Asked) -> str:
+    """What numbers the samples of a prompt: its task, and unless it is asked as usual what else is wanted."""
+    usual = ask.agent == POLICY and ask.purpose == "solve"
+    return ask.task.id if usual else f"{ask.agent}|{ask.purpose}|{ask.task.id}"
 
 
 def _summed(totals: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int]:
