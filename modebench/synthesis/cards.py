@@ -2,11 +2,11 @@
 
 SynCo (Yang et al. 2026, arXiv:2610.11345) and its released code score a card by rules on its text: schema,
 problem, answer, format and novelty; a card is valid where the first is complete and the others are high
-enough. The rules and weights are kept, but what problem and answer score is executed here: the problem is the
-compact text of a task (`modebench.variation`), which must be read and have a mode; and of its answer the verifier
-decides. Where the released code has nothing to set against a wrong answer that is written well, a solvable
-problem with a wrong answer scores one half here: it can be trained on, as the verifier needs no
-answer, and pays its writer nothing.
+enough. The rules and weights are kept, but what problem and answer score is executed here: the problem is
+the compact text of a task (`modebench.variation`), which must be read and have a mode, and the verifier
+decides on its answer. Where the released code has nothing to set against a wrong answer that is written
+well, a solvable problem with a wrong answer scores one half here: it can be trained on, as the verifier
+needs no answer, and it pays its writer nothing.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from modebench.variation import get_variation
 NOTATION = MappingProxyType(
     {
         "graph_coloring": "G; the edges, each as its two vertices (1 to 9, then a to z) in ascending order, "
-        "the edges ascending too, with nothing between; a hyphen; the colors of the vertices in order, with ? "
-        "for a missing one",
+        "the edges ascending too, with nothing between; a hyphen; the colors of the vertices in order, with "
+        "? for a missing one",
         "countdown": "C; the numbers in ascending order with commas between; =; the target",
         "python_factors": "P; the inputs with commas between",
         "mathir": "M; the equation without spaces; for every command a space, its sign (+ - * /), what is "
@@ -23,8 +23,8 @@ NOTATION = MappingProxyType(
         "commands of an answer",
         "pantry_plan": "K; fewest and most ingredients with a hyphen between; /step/minimum in grams; the "
         "bounds, each as a letter (m mass, e energy, p protein, f fiber, a fat, c carbohydrate, s sodium), "
-        "the least, a hyphen and the most, either of which may be missing; a semicolon; the ingredients, each "
-        "as two letters and the available grams, in the order of the alphabet",
+        "the least, a hyphen and the most, either of which may be missing; a semicolon; the ingredients, "
+        "each as two letters and the available grams, in the order of the alphabet",
     }
 )
 """The compact text of a task (`modebench.variation`) in words."""
