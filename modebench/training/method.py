@@ -18,14 +18,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group, Rollout, Row
-from modebench.training.part import Asked, Credit, Encode, Part, PartState, Seen, TokenWeight, options_of
+from modebench.training.part import (
+    Asked,
+    Credit,
+    Encode,
+    Part,
+    PartState,
+    Sample,
+    Seen,
+    TokenWeight,
+    options_of,
+)
 from modebench.training.proposals import Proposal
 from modebench.training.surrogates import Surrogate
 
@@ -96,6 +105,11 @@ class Method:
         return any(part.needs_reference for part in self.parts)
 
     @property
+    def agents(self) -> list[str]:
+        """Names of the policies that are needed beside the first."""
+        return sorted(frozenset().union(*(part.agents for part in self.parts)))
+
+    @property
     def compares_with_reference(self) -> bool:
         """That pass is made by the reference too."""
         return any(part.compares_with_reference for part in self.parts)
@@ -123,6 +137,10 @@ class Method:
     def whole_groups(self) -> str | None:
         """The first part that needs the rollouts of a group in one update; None where there is none."""
         return next((part.name for part in self.parts if part.needs_whole_groups), None)
+
+    def of_written(self) -> Method:
+        """What of it credits written tasks."""
+        return replace(self, parts=tuple(part for part in self.parts if part.credits_written))
 
     def options(self) -> dict[str, dict[str, Any]]:
         """All options, by part."""
@@ -162,18 +180,23 @@ class Method:
         return groups
 
     def extend(
-        self, groups: list[Group], sample: Callable[[str, Sequence[Asked]], list[Group]], state: MethodState
+        self,
+        groups: list[Group],
+        draw: Callable[[str, Sequence[Asked]], list[Group]],
+        profile: str,
+        state: MethodState,
     ) -> list[Group]:
         """The groups of a step that are trained on, those of tasks that parts make among them.
 
         Args:
             groups: of the tasks that the run is given.
-            sample: gives the groups of the prompts that a part, by its name, asks for.
+            draw: gives the groups of the prompts that a part, by its name, asks for.
+            profile: prompt profile of the run.
             state: what the method remembers.
         """
         for part in self.parts:
-            before = groups
-            groups = part.extend(groups, partial(sample, part.name), state.parts.get(part.name))
+            before, sample = groups, Sample(profile, part.name, draw)
+            groups = part.extend(groups, sample, state.parts.get(part.name))
             state.changed[part.name] += before != groups
         return groups
 

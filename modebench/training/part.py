@@ -121,10 +121,28 @@ class Asked(NamedTuple):
     agent: str = POLICY
 
 
-Sample = Callable[[Sequence[Asked]], list[Group]]
-"""A group for every prompt, in their order, on every process the same; they are counted as generated, and
-their source is the part that asks. Where the run's budget of rollouts ends, the groups that it has no room
-for are missing from the end of the list."""
+@dataclass(frozen=True)
+class Sample:
+    """Asks the policies, in the middle of a step.
+
+    Attributes:
+        profile: prompt profile of the run; see `modebench.prompts`.
+        part: the part that asks.
+        draw: what is called.
+    """
+
+    profile: str
+    part: str
+    draw: Callable[[str, Sequence[Asked]], list[Group]]
+
+    def __call__(self, asked: Sequence[Asked]) -> list[Group]:
+        """A group for every prompt, in their order, on every process the same.
+
+        They are counted as generated, and their source is the part that asks. Where the run's budget of
+        rollouts ends, the groups that it has no room for are missing from the end of the list.
+        """
+        return self.draw(self.part, asked)
+
 
 
 class PartState(Protocol):
@@ -164,6 +182,12 @@ class Part:
     def needs_reference(self) -> bool:
         """A frozen copy of the policy as the run began must be at hand."""
         return False
+
+    @property
+    def agents(self) -> frozenset[str]:
+        """Names of further policies that it asks to write; each begins as the first does and learns beside
+        it."""
+        return frozenset()
 
     @property
     def compares_with_reference(self) -> bool:

@@ -19,6 +19,7 @@ Failure = Literal[
     "copy",
     "repeated",
     "leak",
+    "held_out",
     "low_quality",
 ]
 """Why a proposed task is not valid.
@@ -27,7 +28,8 @@ Failure = Literal[
 ``no_variation``: the chosen operator finds no variation of the source task. ``unsolvable``: the task cannot
 be executed, has no mode, or too many to count. ``wrong``: the solution that belongs to it is not right on it.
 ``copy``: it is the source task up to names and order. ``repeated``: likewise one that this run proposed
-before. ``leak``: its text gives the answer away. ``low_quality``: it is refused by a score of its text.
+before, or too near to one. ``leak``: its text gives the answer away. ``held_out``: it is a task of a frozen
+split that is not trained on. ``low_quality``: it is refused by a score of its text.
 """
 Form = Literal["template", "menu", "free", "card"]
 """How it was made: an operator drawn at random or chosen by the policy, a text of its own, or a card."""

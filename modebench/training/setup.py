@@ -203,6 +203,7 @@ def open_trainer(
     import torch
 
     from modebench.training import policy
+    from modebench.training.checkpoint import AGENTS
     from modebench.training.trainer import Trainer
 
     config = planned.config
@@ -214,16 +215,21 @@ def open_trainer(
     accelerator.wait_for_everyone()
     folder = TrainingFolder.open(path)
     last = folder.last_checkpoint()
-    loaded = policy.load(
-        model_name(config.model) if last is None else str(last),
-        device=str(accelerator.device),
-        chat_template=config.rollout.chat_template,
-        profile=config.rollout.profile,
-    )
+    start = model_name(config.model)
+    as_asked: dict[str, Any] = {
+        "device": str(accelerator.device),
+        "chat_template": config.rollout.chat_template,
+        "profile": config.rollout.profile,
+    }
+    loaded = policy.load(start if last is None else str(last), **as_asked)
+    beside = {
+        name: policy.load(start if last is None else str(last / AGENTS / name), **as_asked)
+        for name in planned.method.agents
+    }
     reference = None
     if planned.method.needs_reference:
         # Always the model that the run began with: a checkpoint is a policy that has moved.
-        reference = policy.load(model_name(config.model), device=str(accelerator.device))
+        reference = policy.load(start, device=str(accelerator.device))
         reference.model.requires_grad_(False)
     if config.run.trackers:
         known = {name: str(value) for name, value in planned.values.items()}
@@ -238,4 +244,5 @@ def open_trainer(
         reference,
         on_step,
         on_samples,
+        beside=beside,
     )

@@ -25,6 +25,7 @@ from modebench.evaluation import Progress, sample_seed
 from modebench.sampling.base import GenerationSettings
 from modebench.tasks import Task
 from modebench.training import checkpoint
+from modebench.training.agent import Agent, learn
 from modebench.training.batch import POLICY, Group, Purpose
 from modebench.training.checkpoint import TrainerState
 from modebench.training.config import TrainConfig
@@ -35,9 +36,7 @@ from modebench.training.order import tasks_at
 from modebench.training.part import Asked
 from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
 from modebench.training.policy import Policy
-from modebench.training.recipe import run_updates
 from modebench.training.sampling import LiveEngine, rollouts
-from modebench.training.update import Updater
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +79,9 @@ class Trainer:
         tasks: what is trained on, in the order of their files.
         reference: the policy as the run began, where the method needs it.
         on_step, on_samples: progress of training and of evaluations.
+        stop: whether the run was asked to stop.
+        beside: the policies that the method needs beside the first, by name; of a resumed run from its last
+            checkpoint too.
     """
 
     config: TrainConfig
@@ -92,32 +94,21 @@ class Trainer:
     on_step: StepProgress | None = None
     on_samples: Progress | None = None
     stop: StopRequest = field(default_factory=StopRequest)
+    beside: Mapping[str, Policy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        optimizer = self.config.optimizer
-        self.optimizer = torch.optim.AdamW(
-            self.policy.model.parameters(),
-            lr=optimizer.learning_rate,
-            betas=(optimizer.beta1, optimizer.beta2),
-            eps=optimizer.eps,
-            weight_decay=optimizer.weight_decay,
-        )
-        self.updater = Updater(
-            self.policy.scorer,
-            self.optimizer,
-            self.accelerator,
-            self.config,
-            self.method.surrogate,
-            None if self.reference is None else self.reference.scorer,
-        )
-        self.policies = {POLICY: self.policy}
+        given = self.config, self.method, self.accelerator
+        first = Agent.make(self.policy, *given, self.reference)
+        self.others = {name: Agent.make(policy, *given) for name, policy in self.beside.items()}
+        self.agents = {POLICY: first, **self.others}
+        self.optimizer, self.updater = first.optimizer, first.updater
         self.engine = LiveEngine(self.policy, groups_per_batch=self.config.rollout.groups_per_batch)
         self.method_state = self.method.state(self.config.run.seed)
         self.method.prepare(self.tasks, self.policy.response_ids, self.method_state)
         self.state = TrainerState()
         last = self.folder.last_checkpoint()
         if last is not None:
-            self.state = checkpoint.load(last, self.optimizer)
+            self.state = checkpoint.load(last, self.optimizer, self.others)
             self.method_state.load_state_dict(self.state.method)
         if self.reference is not None:
             self._check_reference(self.reference)
@@ -181,11 +172,12 @@ class Trainer:
         answered = [group for group in generated if group.purpose == "solve"]
         self._note_success(answered, step)
         self.method.observe(answered, self.method_state)
-        report = run_updates(self.method, self.method_state, self.updater, groups, self.config, step)
-        logged = step_metrics(generated, groups, report.rows, self.method.makers)
+        learned = learn(self.agents, self.method, self.method_state, groups, self.config, step)
+        report, own = learned.reports[POLICY], learned.groups[POLICY]
+        logged = step_metrics(generated, learned.trained, learned.rows, self.method.makers)
         if report.updates:
-            logged |= self.method.metrics(groups, report.extra, self.method_state, report.updated)
-            logged |= self.method.gram_metrics(groups, report.rows, report.grams)
+            logged |= self.method.metrics(own, report.extra, self.method_state, report.updated)
+            logged |= self.method.gram_metrics(own, report.rows, report.grams)
         updated = time.perf_counter()
         effects = self.method.effects(self.method_state)
         self.state.effects = _summed(self.state.effects, effects)
@@ -195,14 +187,13 @@ class Trainer:
             "rollouts": len(sequences),
             "tokens": sum(map(len, sequences)),
             "discarded": discarded,
-            "updates": len(report.updates),
-            "scored": report.scored,
+            **learned.counts(),
         }
         if self.method.makers:
             counts["proposed"] = len(self.method.proposals(self.method_state))
         self.state.totals = _summed(self.state.totals, counts)
         self.state.step = step
-        metrics = {"step": step, **logged, **report.metrics()}
+        metrics = {"step": step, **logged, **learned.metrics()}
         metrics |= {f"effect/{name}": count for name, count in effects.items()}
         metrics |= {f"total/{name}": count for name, count in self.state.totals.items()}
         timing = {"step": step, "seconds/sampling": sampled - began, "seconds/update": updated - sampled}
@@ -215,7 +206,7 @@ class Trainer:
             TrainingError: none were generated.
         """
 
-        def sample(part: str, asked: Sequence[Asked]) -> list[Group]:
+        def draw(part: str, asked: Sequence[Asked]) -> list[Group]:
             found = [replace(group, source=part) for group in self._sampled(asked, step, used)]
             generated.extend(found)
             return found
@@ -238,7 +229,7 @@ class Trainer:
             kept += self.method.filter(found, self.method_state)
             if len(kept) >= wanted:
                 break
-        kept = self.method.extend(kept[:wanted], sample, self.method_state)
+        kept = self.method.extend(kept[:wanted], draw, self.policy.profile, self.method_state)
         if not any(group.size for group in generated):
             raise TrainingError(
                 f"step {step} has no rollouts: the method {self.config.method} asked for none"
@@ -263,7 +254,7 @@ class Trainer:
         found: list[tuple[int, Group]] = []
         for (agent, purpose, length), places in own.items():
             groups = rollouts(
-                self.policies[agent],
+                self.agents[agent].policy,
                 [asked[place].task for place in places],
                 [seeds[place] for place in places],
                 GenerationSettings(temperature=rollout.temperature, max_tokens=length),
@@ -341,7 +332,7 @@ class Trainer:
         self.state.method = self.method_state.state_dict()
         if log is not None:
             log.sync()
-            checkpoint.save(self.folder.checkpoints, self.state, self.policy, self.optimizer)
+            checkpoint.save(self.folder.checkpoints, self.state, self.policy, self.optimizer, self.others)
             best = best_on_dev(self.folder)
             checkpoint.prune(
                 self.folder.checkpoints, self.config.checkpoint.keep, [best["step"]] if best else []
