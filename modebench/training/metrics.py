@@ -69,11 +69,11 @@ def batch_metrics(groups: Sequence[Group], fresh: Sequence[Row]) -> dict[str, fl
         fresh: the rows of those that were not.
 
     Returns:
-        groups (how many), reward, accuracy, malformed, truncated (shares of the rollouts), length (mean
-        tokens); all_right, all_wrong, mixed_groups (shares of the groups, by reward), with_gradient (share of the groups with a
-        row whose loss has a gradient); pcmd (mean over the groups where it is defined, else None) and
-        pcmd_groups (how many those are), modes (mean distinct correct modes of a group). Without groups all
-        but the numbers of groups are None.
+        groups (how many); reward, accuracy, malformed, truncated (shares of the rollouts), length (mean
+        tokens); all_right, all_wrong, mixed_groups (shares of the groups, by reward), with_gradient (share
+        of the groups with a row whose loss has a gradient); pcmd (mean over the groups where it is defined)
+        and pcmd_groups (how many those are), modes (mean distinct correct modes of a group). Without groups
+        all but their numbers are None.
     """
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     counts = [Counter(r.mode for r in group.rollouts if r.mode is not None) for group in groups]

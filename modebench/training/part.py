@@ -144,7 +144,6 @@ class Sample:
         return self.draw(self.part, asked)
 
 
-
 class PartState(Protocol):
     """What a part remembers between updates; its dictionary is JSON-ready and goes into the checkpoint."""
 
