@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from modebench.domains.base import Reference
 from modebench.synthesis.compact import CARD_FIELDS
-from modebench.synthesis.novelty import Recent
+from modebench.synthesis.novelty import HeldOut, Recent
 from modebench.variation import CompactError, NotExecutable, Unsolvable, get_variation
 from modebench.variation.base import mode_of
 from modebench.verifiers.verdict import InvalidReference
@@ -38,10 +38,61 @@ _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?```\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
+class Checked:
+    """What became of the text of a task.
+
+    Attributes:
+        rejection: why it cannot be trained on; None where it can.
+        reference: as the verifier executes it; None where it cannot be executed or has no mode.
+        modes: how many it has, exactly; None likewise.
+        novelty: see `modebench.synthesis.novelty.Recent.novelty`; None likewise.
+    """
+
+    rejection: Rejection | None
+    reference: Reference | None = None
+    modes: int | None = None
+    novelty: float | None = None
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What the text of a task must pass, at one moment of a run.
+
+    Attributes:
+        recent: tasks that it must differ from.
+        held_out: tasks that it must not be; None where there are none.
+    """
+
+    recent: Recent
+    held_out: HeldOut | None = None
+
+    def check(self, text: str, domain: str, level: int) -> Checked:
+        """Execute the compact text of a task; the same outcome whenever the same is remembered."""
+        variation = get_variation(domain)
+        try:
+            reference = variation.parse(text)
+            modes = variation.validate(reference, level)
+            novelty = self.recent.novelty(domain, reference)
+        except (NotExecutable, InvalidReference, Unsolvable):
+            return Checked("unsolvable")
+        except CompactError:
+            return Checked("unreadable")
+        rejection: Rejection | None = None
+        if shows_answer(domain, reference):
+            rejection = "leak"
+        elif self.held_out is not None and self.held_out.holds(domain, level, reference):
+            rejection = "held_out"
+        elif novelty < LEAST_NOVELTY:
+            rejection = "repeated"
+        return Checked(rejection, reference, modes, novelty)
+
+
+@dataclass(frozen=True)
 class CardGrade:
     """What a card is worth, its effect on the learner apart.
 
     Attributes:
+        task: what its problem is.
         fields: those of the nine that are filled.
         rejection: why it is no task; None where it is valid.
         schema: share of the nine fields that are filled.
@@ -49,21 +100,17 @@ class CardGrade:
         answer: 1 where solution and final answer are right and of one mode, a half where the problem alone is
             sound, else 0.
         format: 1 where the reply is the JSON object and nothing else.
-        novelty: distance from recent tasks; see `modebench.synthesis.novelty.Recent`.
-        text, reference: the task, as compact text and as the verifier executes it; None unless it is valid.
-        modes: how many it has, exactly.
+        novelty: distance from recent tasks, 0 where there is no task.
     """
 
+    task: Checked = Checked("unreadable")
     fields: Mapping[str, str] = field(default_factory=dict)
-    rejection: Rejection | None = None
+    rejection: Rejection | None = "unreadable"
     schema: float = 0.0
     problem: float = 0.0
     answer: float = 0.0
     format: float = 0.0
     novelty: float = 0.0
-    text: str | None = None
-    reference: Reference | None = None
-    modes: int | None = None
 
     @property
     def valid(self) -> bool:
@@ -81,43 +128,32 @@ class CardGrade:
         return self.answer
 
 
-def grade_card(reply: str, domain: str, level: int, recent: Recent) -> CardGrade:
+def grade_card(reply: str, domain: str, level: int, gates: Gates) -> CardGrade:
     """Execute what a card says; the same grade whenever the same is remembered.
 
     Args:
         reply: of the writer.
         domain, level: of the task that was asked for.
-        recent: tasks that it must differ from; it is not changed.
+        gates: what the task must pass.
     """
     found = _read(reply)
     if found is None:
-        return CardGrade(rejection="unreadable")
+        return CardGrade()
     card, bare = found
     fields = {name: text for name in CARD_FIELDS if isinstance(text := card.get(name), str) and text.strip()}
-    read: dict[str, Any] = {
-        "fields": fields,
-        "schema": len(fields) / len(CARD_FIELDS),
-        "format": float(bare),
-    }
-    variation = get_variation(domain)
-    try:
-        reference = variation.parse(fields.get("problem", ""))
-        modes = variation.validate(reference, level)
-        read["novelty"] = recent.novelty(domain, reference)
-    except (NotExecutable, InvalidReference, Unsolvable):
-        return CardGrade(rejection="unsolvable", **read)
-    except CompactError:
-        return CardGrade(rejection="unreadable", **read)
-    if shows_answer(domain, reference):
-        return CardGrade(rejection="leak", **read)
-    read |= {"problem": 1.0, "answer": _answer(fields, domain, level, reference)}
-    if len(fields) < len(CARD_FIELDS):
-        return CardGrade(rejection="unreadable", **read)
-    if recent.is_held_out(domain, reference):
-        return CardGrade(rejection="held_out", **read)
-    if read["novelty"] < LEAST_NOVELTY:
-        return CardGrade(rejection="repeated", **read)
-    return CardGrade(**read, text=fields["problem"], reference=reference, modes=modes)
+    task = gates.check(fields.get("problem", ""), domain, level)
+    sound = task.reference is not None and task.rejection != "leak"
+    complete = len(fields) == len(CARD_FIELDS)
+    return CardGrade(
+        task,
+        fields,
+        task.rejection if complete else "unreadable",
+        schema=len(fields) / len(CARD_FIELDS),
+        problem=float(sound),
+        answer=_answer(fields, domain, level, task.reference if sound else None),
+        format=float(bare),
+        novelty=task.novelty or 0.0,
+    )
 
 
 def shows_answer(domain: str, reference: Reference) -> bool:
@@ -142,7 +178,9 @@ def _read(reply: str) -> tuple[dict[str, Any], bool] | None:
     return (card, fenced is None) if isinstance(card, dict) else None
 
 
-def _answer(fields: Mapping[str, str], domain: str, level: int, reference: Reference) -> float:
+def _answer(fields: Mapping[str, str], domain: str, level: int, reference: Reference | None) -> float:
+    if reference is None:
+        return 0.0
     given = [fields.get(name, "") for name in ("solution", "final_answer")]
     solution, final = (mode_of(domain, reference, level, text) for text in given)
     return 1.0 if final is not None and solution == final else 0.5

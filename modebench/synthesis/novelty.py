@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from modebench.compact import compact_problem
+from modebench.domains import get_domain
 from modebench.domains.base import Reference
+from modebench.splits import LEVELS
 from modebench.tasks import Task, load_tasks
 from modebench.variation import get_variation
 
@@ -49,27 +52,44 @@ def jaccard(one: Features, other: Features) -> float:
     return len(one & other) / len(one | other) if one | other else 1.0
 
 
-def held_out_forms(tasks: Iterable[Task]) -> frozenset[tuple[str, str]]:
-    """Domain and canonical form of every frozen task of `HELD_OUT` in the cells of these tasks."""
-    cells = dict.fromkeys((task.domain, task.level) for task in tasks)
-    return frozenset(
-        (task.domain, get_variation(task.domain).canonical_form(task.reference))
-        for domain, level in cells
-        for split in HELD_OUT
-        for task in load_tasks(domain, level, split)
-    )
+class HeldOut:
+    """The frozen tasks that nobody may train on: those of `HELD_OUT`, at every level.
+
+    A task is one of them by its labelled identity, as the splits are disjoint, or where the tiny policy would
+    read the same prompt.
+
+    Args:
+        domains: full names.
+    """
+
+    def __init__(self, domains: Iterable[str]) -> None:
+        self._keys = {
+            key
+            for domain in dict.fromkeys(domains)
+            for level in LEVELS
+            for split in HELD_OUT
+            for task in load_tasks(domain, level, split)
+            for key in _keys(task)
+        }
+
+    def holds(self, domain: str, level: int, reference: Reference) -> bool:
+        """Whether a task is one of them."""
+        return not self._keys.isdisjoint(_keys(Task("", domain, level, "", "", reference)))
+
+
+def _keys(task: Task) -> tuple[tuple[str, str, str], ...]:
+    identity = get_domain(task.domain).identity(task.reference)
+    return (task.domain, "identity", identity), (task.domain, "prompt", compact_problem(task))
 
 
 class Recent:
-    """The tasks that were written last, and those that must never be.
+    """The tasks that were written last.
 
     Args:
-        held_out: domain and canonical form of the latter; see `held_out_forms`.
-        window: how many written tasks are remembered.
+        window: how many are remembered.
     """
 
-    def __init__(self, held_out: Iterable[tuple[str, str]] = (), window: int = WINDOW) -> None:
-        self.held_out = frozenset(held_out)
+    def __init__(self, window: int = WINDOW) -> None:
         self._known: deque[tuple[str, str, str, Features]] = deque(maxlen=window)
 
     def novelty(self, domain: str, reference: Reference) -> float:
@@ -84,10 +104,6 @@ class Recent:
             if known_domain == domain:
                 nearest = max(nearest, 1.0 if known_form == form else jaccard(own, known))
         return 1 - nearest
-
-    def is_held_out(self, domain: str, reference: Reference) -> bool:
-        """Whether it is a task that nobody may train on, up to names and order."""
-        return (domain, get_variation(domain).canonical_form(reference)) in self.held_out
 
     def add(self, domain: str, text: str) -> None:
         """Remember a task by its compact text."""

@@ -11,9 +11,9 @@ import pytest
 from modebench.compact import compact_answer, compact_problem
 from modebench.domains import DOMAINS, get_domain
 from modebench.prompts import build_messages
-from modebench.synthesis.cards import LEAST_NOVELTY, WEIGHTS, grade_card, shows_answer
+from modebench.synthesis.cards import LEAST_NOVELTY, WEIGHTS, Gates, grade_card, shows_answer
 from modebench.synthesis.compact import CARD_FIELDS, write_card
-from modebench.synthesis.novelty import Recent, held_out_forms
+from modebench.synthesis.novelty import HeldOut, Recent
 from modebench.tasks import Task, load_tasks
 from modebench.variation import get_variation
 
@@ -24,8 +24,10 @@ CARD = dict.fromkeys(CARD_FIELDS, "text") | {
 }
 
 
-def grade(reply: str, recent: Recent | None = None, domain: str = "python_factors") -> Any:
-    return grade_card(reply, domain, 1, recent or Recent())
+def grade(
+    reply: str, recent: Recent | None = None, domain: str = "python_factors", held_out: HeldOut | None = None
+) -> Any:
+    return grade_card(reply, domain, 1, Gates(recent or Recent(), held_out))
 
 
 def changed(**fields: object) -> str:
@@ -35,8 +37,8 @@ def changed(**fields: object) -> str:
 def test_a_good_card() -> None:
     good = grade(write_card(CARD))
     assert (good.valid, good.quality, good.reliability, good.novelty) == (True, pytest.approx(1), 1, 1)
-    assert (good.text, good.modes) == ("P35,54,91", 2 * 6 * 2)
-    assert good.reference["cases"] == [35, 54, 91]
+    assert good.task.modes == 2 * 6 * 2
+    assert good.task.reference["cases"] == [35, 54, 91]
     assert sum(WEIGHTS.values()) == pytest.approx(1)
 
 
@@ -70,7 +72,6 @@ def test_what_is_no_task_is_refused(reply: str, rejection: str, quality: float) 
     assert graded.rejection == rejection
     assert graded.quality == pytest.approx(quality)
     assert not graded.valid
-    assert graded.reference is None
 
 
 @pytest.mark.parametrize(
@@ -105,9 +106,9 @@ def test_copies_and_near_copies_are_refused() -> None:
 def test_a_held_out_task_is_refused() -> None:
     task = load_tasks("countdown", 1, "eval").tasks[0]
     card = {**CARD, "problem": get_variation("countdown").write(task.reference)}
-    graded = grade(write_card(card), Recent(held_out_forms([task])), "countdown")
-    assert graded.rejection == "held_out"
-    assert grade(write_card(card), Recent(), "countdown").valid
+    held_out = HeldOut(["countdown"])
+    assert grade(write_card(card), None, "countdown", held_out).rejection == "held_out"
+    assert grade(write_card(card), None, "countdown").valid
 
 
 @pytest.mark.parametrize(
@@ -141,8 +142,8 @@ def test_frozen_tasks_make_cards_that_pass_and_are_asked_without_their_answer(do
         problem = get_variation(domain).write(task.reference)
         fields = {**CARD, "problem": problem, "solution": solution, "final_answer": solution}
         graded = grade(write_card(fields), domain=domain)
-        assert (graded.valid, graded.reliability, graded.modes) == (True, 1, task.modes)
-        problem = get_domain(domain).problem(graded.reference, 1)
-        asked = Task("t", domain, 1, "synthetic", problem, graded.reference)
+        assert (graded.valid, graded.reliability, graded.task.modes) == (True, 1, task.modes)
+        problem = get_domain(domain).problem(graded.task.reference, 1)
+        asked = Task("t", domain, 1, "synthetic", problem, graded.task.reference)
         assert compact_problem(asked) == compact_problem(task)
         assert build_messages(asked)[-1]["content"] == problem

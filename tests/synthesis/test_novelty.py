@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from modebench.domains import DOMAINS, get_domain
-from modebench.synthesis.novelty import Recent, features, held_out_forms, jaccard
+from modebench.domains import DOMAINS
+from modebench.synthesis.novelty import HeldOut, Recent, features, jaccard
 from modebench.tasks import load_tasks
 from modebench.variation import Unsolvable, get_variation
 
@@ -64,13 +62,14 @@ def test_only_the_last_tasks_count_and_a_memory_is_made_again() -> None:
 
 
 def test_frozen_tasks_of_evaluations_are_held_out() -> None:
-    train = load_tasks("graph_coloring", 1).tasks[:3]
-    recent = Recent(held_out_forms(train))
-    for split in ("eval", "dev"):
-        for task in load_tasks("graph_coloring", 1, split).tasks[:5]:
-            assert recent.is_held_out("graph_coloring", task.reference)
-    drawn = get_domain("python_factors").generate(random.Random(1), 1)
-    assert not recent.is_held_out("python_factors", drawn)
+    held_out = HeldOut(["graph_coloring", "python_factors"])
+    for split, held in (("eval", True), ("dev", True), ("train", False)):
+        for level in (1, 3):
+            tasks = load_tasks("python_factors", level, split).tasks[:5]
+            assert all(held_out.holds(task.domain, level, task.reference) == held for task in tasks)
+    [task, *_] = load_tasks("graph_coloring", 1, "eval").tasks
+    spelled = get_variation("graph_coloring").parse(get_variation("graph_coloring").write(task.reference))
+    assert held_out.holds("graph_coloring", 1, spelled)
 
 
 def test_a_graph_with_too_many_symmetries_is_refused_in_bounded_time() -> None:
