@@ -99,13 +99,13 @@ def from_text(task: Task, solution: str, text: str) -> Variant:
 
 def _counted(task: Task, variant: Variant) -> Variant:
     """With canonical form and, of a valid one, the number of modes."""
-    assert variant.reference is not None
-    variation = get_variation(task.domain)
+    reference, variation = variant.reference, get_variation(task.domain)
+    assert reference is not None  # the makers above have one
     try:
-        variant = replace(variant, form=variation.canonical_form(variant.reference))
+        variant = replace(variant, form=variation.canonical_form(reference))
         if variant.failure is not None:
             return variant
-        return replace(variant, modes=variation.validate(variant.reference, task.level))
+        return replace(variant, modes=variation.validate(reference, task.level))
     except (InvalidReference, Unsolvable):
         return replace(variant, failure=variant.failure or "unsolvable")
 

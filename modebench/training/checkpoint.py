@@ -45,6 +45,7 @@ class TrainerState:
     Attributes:
         step: updates done.
         cursor: tasks taken from the endless sequence of epochs.
+        spent: the budget of rollouts had no room for all that the last step asked.
         ever_correct: some rollout was right already.
         totals: rollouts, tokens, optimizer steps and scored responses so far.
         effects: what each part changed so far, as `modebench.training.method.Method.effects` counts.
@@ -54,6 +55,7 @@ class TrainerState:
 
     step: int = 0
     cursor: int = 0
+    spent: bool = False
     ever_correct: bool = False
     totals: dict[str, int] = field(default_factory=dict)
     effects: dict[str, int] = field(default_factory=dict)

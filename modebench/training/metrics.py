@@ -38,11 +38,11 @@ def step_metrics(
         told = batch_metrics(answers, rows(source, "solve"))
         logged |= told if source == TASKS else {f"{source}/{name}": value for name, value in told.items()}
     for maker in makers:
-        of_maker = [
+        asked, paid = (
             [group for group in groups if (group.source, group.purpose) == (maker, "write")]
             for groups in (generated, trained)
-        ]
-        told = _written_metrics(*of_maker, rows(maker, "write"))
+        )
+        told = _written_metrics(asked, paid, rows(maker, "write"))
         logged |= {f"{maker}/write/{name}": value for name, value in told.items()}
     return logged
 

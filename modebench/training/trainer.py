@@ -11,32 +11,29 @@ import contextlib
 import logging
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import gather_object
 
 from modebench.errors import TrainingError, UsageError
-from modebench.evaluation import Progress, sample_seed
-from modebench.sampling.base import GenerationSettings
+from modebench.evaluation import Progress
 from modebench.tasks import Task
 from modebench.training import checkpoint
 from modebench.training.agent import Agent, learn
-from modebench.training.batch import POLICY, Group, Purpose
+from modebench.training.batch import POLICY, TASKS, Group
 from modebench.training.checkpoint import TrainerState
 from modebench.training.config import TrainConfig
+from modebench.training.drawing import StepRollouts
 from modebench.training.folder import StepLog, TrainingFolder
 from modebench.training.method import Method
 from modebench.training.metrics import step_metrics
 from modebench.training.order import tasks_at
-from modebench.training.part import Asked
 from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
 from modebench.training.policy import Policy
-from modebench.training.sampling import LiveEngine, rollouts
+from modebench.training.sampling import LiveEngine
 
 _log = logging.getLogger(__name__)
 
@@ -139,6 +136,23 @@ class Trainer:
         return finished
 
     @property
+    def _left(self) -> int | None:
+        """Rollouts that the run may still draw; None for any number."""
+        budget = self.config.budget
+        return None if budget is None else budget - self.state.totals.get("rollouts", 0)
+
+    @property
+    def _due(self) -> bool:
+        """Whether the policy is evaluated now."""
+        return self._done or is_due(self.config, self.state.step)
+
+    @property
+    def _done(self) -> bool:
+        """Whether the last step is done, or the budget has no room for another group."""
+        spent = self._left is not None and self._left < self.config.rollout.group_size
+        return spent or self.state.spent or self.state.step >= self.config.steps
+
+    @property
     def inert(self) -> list[str]:
         """What of the method changed nothing in the steps so far, by what was counted."""
         return [name for name, count in self.state.effects.items() if count == 0]
@@ -147,7 +161,7 @@ class Trainer:
         if self.state.step == 0:
             self._save(log)
         self._evaluate()
-        while self.state.step < self.config.steps and not self._stopping():
+        while not self._done and not self._stopping():
             metrics, timing = self._step(self.state.step + 1)
             if log is not None:
                 log.propose(self._proposals())
@@ -156,7 +170,7 @@ class Trainer:
             if self.on_step and self.accelerator.is_main_process:
                 self.on_step(self.state.step, self.config.steps, metrics)
             every = self.config.checkpoint.every
-            if is_due(self.config, self.state.step) or (every > 0 and self.state.step % every == 0):
+            if self._due or (every > 0 and self.state.step % every == 0):
                 self._save(log)
             self._evaluate()
         finished = not self._stopping()
@@ -205,15 +219,9 @@ class Trainer:
         Raises:
             TrainingError: none were generated.
         """
-
-        def draw(part: str, asked: Sequence[Asked]) -> list[Group]:
-            found = [replace(group, source=part) for group in self._sampled(asked, step, used)]
-            generated.extend(found)
-            return found
-
         kept: list[Group] = []
-        generated: list[Group] = []
-        used: Counter[str] = Counter()
+        policies = {name: agent.policy for name, agent in self.agents.items()}
+        draw = StepRollouts(policies, self.accelerator, self.config, step, self._left)
         wanted = 0
         for number in range(self.method.rounds):
             tasks = tasks_at(
@@ -224,49 +232,16 @@ class Trainer:
             asked = self.method.phrase(planned, self.method_state)
             if number == 0:
                 wanted = len(asked)
-            found = self._sampled(asked, step, used)
-            generated += found
-            kept += self.method.filter(found, self.method_state)
+            kept += self.method.filter(draw(TASKS, asked), self.method_state)
             if len(kept) >= wanted:
                 break
         kept = self.method.extend(kept[:wanted], draw, self.policy.profile, self.method_state)
-        if not any(group.size for group in generated):
+        self.state.spent = draw.cut
+        if not draw.cut and not any(group.size for group in draw.generated):
             raise TrainingError(
                 f"step {step} has no rollouts: the method {self.config.method} asked for none"
             )
-        return kept, generated
-
-    def _sampled(self, asked: Sequence[Asked], step: int, used: Counter[str]) -> list[Group]:
-        """A group for every prompt that is asked; the processes share the work."""
-        rollout, accelerator = self.config.rollout, self.accelerator
-        seeds = []
-        for ask in asked:
-            # What is asked twice in a step goes on where its seeds stopped.
-            first, key = used[_seed_key(ask)], _seed_key(ask)
-            used[key] += ask.size
-            numbers = range(first, first + ask.size)
-            seeds.append([sample_seed(self.config.run.seed, step, key, number) for number in numbers])
-        own: dict[tuple[str, Purpose, int], list[int]] = {}
-        for place in range(accelerator.process_index, len(asked), accelerator.num_processes):
-            ask = asked[place]
-            length = rollout.max_completion_length if ask.max_tokens is None else ask.max_tokens
-            own.setdefault((ask.agent, ask.purpose, length), []).append(place)
-        found: list[tuple[int, Group]] = []
-        for (agent, purpose, length), places in own.items():
-            groups = rollouts(
-                self.agents[agent].policy,
-                [asked[place].task for place in places],
-                [seeds[place] for place in places],
-                GenerationSettings(temperature=rollout.temperature, max_tokens=length),
-                prefixes=[asked[place].prefix for place in places],
-                messages=[asked[place].messages for place in places],
-                purpose=purpose,
-                agent=agent,
-                groups_per_batch=rollout.groups_per_batch,
-            )
-            found += zip(places, groups, strict=True)
-        everyone = gather_object(found)
-        return [group for _, group in sorted(everyone, key=lambda entry: entry[0])]
+        return kept, draw.generated
 
     def _proposals(self) -> list[dict[str, Any]]:
         """What was proposed in the last step, a line of tasks.jsonl each."""
@@ -305,7 +280,7 @@ class Trainer:
     def _evaluate(self) -> None:
         """Measure the policy where that is due; a requested stop cuts it short, and a resume completes it."""
         step = self.state.step
-        if not is_due(self.config, step):
+        if not self._due:
             return
         if self.accelerator.is_main_process:
             with contextlib.suppress(KeyboardInterrupt):
@@ -366,12 +341,6 @@ class Trainer:
             if status != "error":
                 raise
             _log.warning("summary.json could not be written: %s", problem)
-
-
-def _seed_key(ask: Asked) -> str:
-    """What numbers the samples of a prompt: its task, and unless it is asked as usual what else is wanted."""
-    usual = ask.agent == POLICY and ask.purpose == "solve"
-    return ask.task.id if usual else f"{ask.agent}|{ask.purpose}|{ask.task.id}"
 
 
 def _summed(totals: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, int]:
