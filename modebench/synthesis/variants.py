@@ -22,7 +22,9 @@ from modebench.tasks import Task
 from modebench.variation import CompactError, NotExecutable, Unsolvable, get_variation
 from modebench.verifiers.verdict import InvalidReference
 
-Failure = Literal["unreadable", "no_variation", "unsolvable", "wrong", "copy", "leak", "off_level"]
+Failure = Literal[
+    "truncated", "unreadable", "no_variation", "unsolvable", "wrong", "copy", "leak", "off_level"
+]
 _PARTS = MappingProxyType(
     {
         "countdown": "numbers",

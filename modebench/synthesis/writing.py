@@ -65,13 +65,32 @@ def reply_of(profile: str, response: str) -> str:
     last box holds, and without a box everything there. Empty where the reasoning never ended."""
     if profile == "compact":
         return response
-    answer = split_reasoning(response).answer or ""
-    start = answer.rfind(_BOX)
-    inside = boxed(answer, start + len(_BOX)) if start >= 0 else answer
-    return (inside or "").strip()
+    return _boxed_or_all(response)
 
 
 def _messages(task: Task, solution: str, asked: str, form: str) -> tuple[Message, ...]:
     shown = f"A task, which is not shown, was solved. {_KEPT[task.domain].capitalize()}:"
     text = f"{shown}\n{evidence(task, solution)}\n\n{asked}\n\n{form}"
     return Message(role="system", content=SYSTEM), Message(role="user", content=text)
+
+
+def shown_solution(task: Task, response: str, mode: str | None) -> str:
+    """A right response as writers and operators take it, in a box: the answer without what stands around it,
+    of graph colouring the full colouring.
+
+    Args:
+        task: the task.
+        response: which is right on it.
+        mode: of the response.
+    """
+    if task.domain == "graph_coloring" and mode is not None:
+        return f"{_BOX}{{{mode.removeprefix('graph_coloring:')}}}"
+    return f"{_BOX}{{{_boxed_or_all(response)}}}"
+
+
+def _boxed_or_all(response: str) -> str:
+    """What the last box behind the reasoning holds, or all that stands there."""
+    answer = split_reasoning(response).answer or ""
+    start = answer.rfind(_BOX)
+    inside = boxed(answer, start + len(_BOX)) if start >= 0 else answer
+    return (inside or "").strip()

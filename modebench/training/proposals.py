@@ -6,9 +6,10 @@ metrics.jsonl the file depends on the configuration alone, and a resumed run goe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Failure = Literal[
     "truncated",
@@ -20,6 +21,7 @@ Failure = Literal[
     "repeated",
     "leak",
     "held_out",
+    "off_level",
     "low_quality",
 ]
 """Why a proposed task is not valid.
@@ -29,10 +31,12 @@ Failure = Literal[
 be executed, has no mode, or too many to count. ``wrong``: the solution that belongs to it is not right on it.
 ``copy``: it is the source task up to names and order. ``repeated``: likewise one that this run proposed
 before, or too near to one. ``leak``: its text gives the answer away. ``held_out``: it is a task of a frozen
-split that is not trained on. ``low_quality``: it is refused by a score of its text.
+split that is not trained on. ``off_level``: more or less is to be answered than in its source.
+``low_quality``: it is refused by a score of its text.
 """
-Form = Literal["template", "menu", "free", "card"]
-"""How it was made: an operator drawn at random or chosen by the policy, a text of its own, or a card."""
+Form = Literal["template", "menu", "free", "card", "law"]
+"""How it was made: an operator drawn at random or chosen by the policy, a text of its own, a card, or a draw
+from the law of the level."""
 
 
 @dataclass(frozen=True)
@@ -78,3 +82,26 @@ class Proposal:
     def record(self, step: int, part: str) -> dict[str, Any]:
         """The line of the log, JSON-ready."""
         return {"step": step, "part": part, **asdict(self)}
+
+
+def proposal_metrics(proposals: Sequence[Proposal]) -> dict[str, float | None]:
+    """What is logged of the tasks that a part proposed in a step.
+
+    Returns:
+        proposed (how many), valid (share), failure/KIND (how many of each), and the means of quality,
+        reliability, teachability and novelty over those that have them, else None.
+    """
+    failures = Counter(proposal.failure for proposal in proposals)
+    scores = ("quality", "reliability", "teachability", "novelty")
+    return {
+        "proposed": float(len(proposals)),
+        "valid": _mean([proposal.valid for proposal in proposals]),
+        **{f"failure/{kind}": float(failures[kind]) for kind in get_args(Failure)},
+        **{name: _mean([getattr(proposal, name) for proposal in proposals]) for name in scores},
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Mean of those that are defined."""
+    defined = [value for value in values if value is not None]
+    return sum(defined) / len(defined) if defined else None
