@@ -33,6 +33,7 @@ from modebench.training.metrics import step_metrics
 from modebench.training.order import tasks_at
 from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
 from modebench.training.policy import Policy
+from modebench.training.proposals import proposal_metrics
 from modebench.training.sampling import LiveEngine
 
 _log = logging.getLogger(__name__)
@@ -192,6 +193,9 @@ class Trainer:
         if report.updates:
             logged |= self.method.metrics(own, report.extra, self.method_state, report.updated)
             logged |= self.method.gram_metrics(own, report.rows, report.grams)
+        for maker in self.method.makers:
+            made = [proposal for part, proposal in self.method.proposals(self.method_state) if part == maker]
+            logged |= {f"{maker}/{name}": value for name, value in proposal_metrics(made).items()}
         updated = time.perf_counter()
         effects = self.method.effects(self.method_state)
         self.state.effects = _summed(self.state.effects, effects)
