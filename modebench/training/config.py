@@ -222,11 +222,6 @@ class TrainConfig:
             raise UsageError(
                 f"budget is {self.budget}, expected at least {self.rollout.group_size}, a group's rollouts"
             )
-        if self.budget is not None and self.optimizer.schedule != "constant":
-            raise UsageError(
-                f"optimizer.schedule is {self.optimizer.schedule}, which needs to know the last step, and "
-                "with a budget a run may end before it: take constant, or steps without a budget"
-            )
         units = self.rollout.num_prompts
         if self.update.mini_batch_unit == "rollout":
             units *= self.rollout.group_size

@@ -134,6 +134,17 @@ class Method:
         """How often a step may ask for tasks."""
         return max((part.rounds for part in self.parts), default=1)
 
+    @property
+    def may_generate_more(self) -> bool:
+        """A step may generate more rollouts than are planned for its own tasks."""
+        return self.rounds > 1 or bool(self.makers)
+
+    def least_rollouts(self, planned: int) -> int:
+        """Rollouts that a step generates at least, where its own tasks are planned to have so many."""
+        for part in self.parts:
+            planned = part.least_rollouts(planned)
+        return planned
+
     def whole_groups(self) -> str | None:
         """The first part that needs the rollouts of a group in one update; None where there is none."""
         return next((part.name for part in self.parts if part.needs_whole_groups), None)

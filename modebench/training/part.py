@@ -242,6 +242,10 @@ class Part:
         """How often a step may ask for tasks until it has the groups that it wants; see `filter`."""
         return 1
 
+    def least_rollouts(self, planned: int) -> int:
+        """Rollouts that a step generates at least, where its own tasks are planned to have so many."""
+        return planned
+
     def filter(self, groups: list[Group], state: Any) -> list[Group]:
         """The groups of a round that are trained on; the others are generated, judged and discarded."""
         return groups

@@ -89,6 +89,12 @@ def _plan(layers: Sequence[Layer]) -> Plan:
         raise UsageError(
             f"update.mini_batch_unit is rollout, and {whole} needs the whole groups of an update: take group"
         )
+    schedule = config.optimizer.schedule
+    if config.budget is not None and schedule != "constant" and method.may_generate_more:
+        raise UsageError(
+            f"optimizer.schedule is {schedule}, which needs to know the last step, and with {config.method} "
+            "the budget may be spent before it: take constant, or steps without a budget"
+        )
     options = {
         f"{part}.{option}": value
         for part, chosen in method.options().items()

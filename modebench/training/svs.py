@@ -39,7 +39,7 @@ from modebench.synthesis.novelty import HeldOut
 from modebench.synthesis.variants import Variant, from_operator, from_text
 from modebench.synthesis.writing import free_messages, menu_messages, reply_of, shown_solution
 from modebench.training.batch import Group, Rollout, Row
-from modebench.training.combining import GRADED_REWARDS, MADE_TASKS, MIXED_ONLY
+from modebench.training.combining import BASELINE, GRADED_REWARDS, MADE_TASKS, MIXED_ONLY
 from modebench.training.draws import draws
 from modebench.training.part import Asked, Encode, Part, Sample, TokenWeight
 from modebench.training.proposals import Failure, Proposal
@@ -195,6 +195,10 @@ class Svs(Part):
     @property
     def refuses(self) -> Mapping[str, str]:
         return {MADE_TASKS: "one part of a method makes tasks"}
+
+    @property
+    def requires(self) -> Mapping[str, str]:
+        return {BASELINE: "a written task is worth what it is paid over others around the same solution"}
 
     def state(self, seed: int) -> Synthesis:
         return Synthesis(seed)
