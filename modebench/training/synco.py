@@ -247,6 +247,9 @@ class SynCo(Part):
     def plan(self, asked: list[tuple[Task, int]], state: Workshop) -> list[tuple[Task, int]]:
         return []
 
+    def least_rollouts(self, planned: int) -> int:
+        return self.slots if self.agents else self.size
+
     def extend(self, groups: list[Group], sample: Sample, state: Workshop) -> list[Group]:
         """The groups of the tasks of this step, and where the synthesizer learns that of its cards."""
         state.begin(sample.profile, self.every)
