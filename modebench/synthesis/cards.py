@@ -34,6 +34,9 @@ LEAST_NOVELTY = 0.3
 """Novelty of a valid card at least, likewise; its schema must be complete, and problem and answer have at
 least a half."""
 
+DIFFERENT = 0.7
+"""Score of a final answer that is not the solution's, likewise."""
+
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -97,8 +100,8 @@ class CardGrade:
         rejection: why it is no task; None where it is valid.
         schema: share of the nine fields that are filled.
         problem: 1 for a task that is read, keeps the limits, has a mode and does not show its answer, else 0.
-        answer: 1 where solution and final answer are right and of one mode, a half where the problem alone is
-            sound, else 0.
+        answer: 1 where solution and final answer are right and of one mode, .7 where they are right and
+            differ, a half where the problem alone is sound, else 0.
         format: 1 where the reply is the JSON object and nothing else.
         novelty: distance from recent tasks, 0 where there is no task.
     """
@@ -183,4 +186,6 @@ def _answer(fields: Mapping[str, str], domain: str, level: int, reference: Refer
         return 0.0
     given = [fields.get(name, "") for name in ("solution", "final_answer")]
     solution, final = (mode_of(domain, reference, level, text) for text in given)
-    return 1.0 if final is not None and solution == final else 0.5
+    if solution is None or final is None:
+        return 0.5
+    return 1.0 if solution == final else DIFFERENT

@@ -371,7 +371,7 @@ def _replayed(proposal: Proposal) -> Draft:
 
 def _interaction(draft: Draft, proposal: Proposal) -> Interaction:
     assert draft.grade is not None  # only cards are remembered
-    refused = draft.failure or (None if draft.grade.reliability == 1 else "wrong")
+    refused = draft.failure or ("wrong" if draft.grade.reliability <= 0.5 else None)
     rate = None if proposal.size is None else (proposal.correct or 0) / proposal.size
     style = draft.grade.fields.get("target_reasoning_style", "")
     return Interaction(draft.domain, draft.level, style, refused, rate)

@@ -79,7 +79,6 @@ def test_what_is_no_task_is_refused(reply: str, rejection: str, quality: float) 
     [
         {"solution": "lambda n: 7"},
         {"final_answer": "lambda n: 7"},
-        {"final_answer": "lambda n: 7 if n%7==0 else 3"},  # right, but another mode
         {"solution": "{{", "final_answer": "{{"},
     ],
 )
@@ -87,6 +86,12 @@ def test_a_wrong_answer_leaves_the_task_and_half_the_reliability(fields: dict[st
     graded = grade(changed(**fields))
     assert (graded.valid, graded.reliability) == (True, 0.5)
     assert graded.quality == pytest.approx(1 - 0.25 / 2)
+
+
+def test_two_right_answers_that_differ_are_not_quite_reliable() -> None:
+    graded = grade(changed(final_answer="lambda n: 7 if n%7==0 else 27"))
+    assert (graded.valid, graded.reliability) == (True, 0.7)
+    assert graded.quality == pytest.approx(1 - 0.25 * 0.3)
 
 
 def test_copies_and_near_copies_are_refused() -> None:
