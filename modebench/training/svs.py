@@ -12,11 +12,11 @@ A step has the groups of its own tasks, of n rollouts each.
    them, and the mixed groups of the made tasks. Where no task was made it is left out.
 
 In mathematics a made problem inherits the old answer unchecked. Here it is executed (``check=executed``): a
-task that cannot be read or executed, on which the solution is not right, that is a copy of its source, of a
-task that this run made before or of a held-out one, is refused: nobody is asked to solve it, and what wrote
-it is paid `invalid_reward`. Copies within a step are asked once and paid alike. ``inherited`` does as is done
-in mathematics: whatever can be read is asked, and an answer is right when it is right on the source task; the
-log still says what execution would have. Held-out tasks are refused there too.
+task that cannot be read or executed, on which the solution is not right, that is a copy of its source, of one
+of the last `window` tasks that this run made or of a held-out one, is refused: nobody is asked to solve it,
+and what wrote it is paid `invalid_reward`. Copies within a step are asked once and paid alike. ``inherited``
+does as is done in mathematics: whatever can be read is asked, and an answer is right when it is right on the
+source task; the log still says what execution would have. Held-out tasks are refused there too.
 
 The task is made by the policy's own text (``free``), by an operator that the policy chooses (``menu``), or by
 one that is drawn (``template``), with no policy to learn; ``none`` makes none, which leaves GRPO on mixed
@@ -49,8 +49,6 @@ from modebench.verifiers.reference import canonical_text
 if TYPE_CHECKING:
     from modebench.tasks import Task
 
-MEMORY = 4096
-"""Made tasks, the last ones, of which no copies are made."""
 _SLACK = 1e-9
 
 
@@ -117,11 +115,10 @@ class Synthesis:
             return False
         return self.held_out.holds(source.domain, source.level, variant.reference)
 
-    def remember(self, keys: Sequence[str]) -> None:
-        """Enter made tasks, in the place of the oldest."""
-        self.known |= dict.fromkeys(keys)
-        for key in list(self.known)[:-MEMORY]:
-            del self.known[key]
+    def remember(self, keys: Sequence[str], window: int) -> None:
+        """Enter new made tasks, and forget all but the last `window`."""
+        known = [*self.known, *keys]
+        self.known = dict.fromkeys(known[max(0, len(known) - window) :])
 
     def state_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -150,6 +147,7 @@ class Svs(Part):
         invalid_reward: what is paid for a refused one; the authors' text has -1, their code 0.
         empty: what becomes of a step in which no task was made: ``skip`` leaves the update out, ``train``
             makes it on the own tasks.
+        window: made tasks, the last ones, of which no copies are made.
     """
 
     name: ClassVar[str] = "svs"
@@ -172,6 +170,7 @@ class Svs(Part):
     check: Literal["executed", "inherited"] = "executed"
     invalid_reward: float = 0.0
     empty: Literal["skip", "train"] = "skip"
+    window: int = 4096
 
     def __post_init__(self) -> None:
         for low, high in (("lower", "upper"), ("reward_lower", "reward_upper")):
@@ -180,7 +179,13 @@ class Svs(Part):
                     f"svs.{low} and svs.{high} must be shares, the first not above the second, not "
                     f"{getattr(self, low)} and {getattr(self, high)}"
                 )
-        for option, least in (("max_solutions", 1), ("problems", 2), ("solutions", 2), ("max_length", 1)):
+        for option, least in (
+            ("max_solutions", 1),
+            ("problems", 2),
+            ("solutions", 2),
+            ("max_length", 1),
+            ("window", 0),
+        ):
             value = getattr(self, option)
             if value is not None and value < least:
                 raise UsageError(f"svs.{option} must be at least {least}, not {value}")
@@ -229,7 +234,7 @@ class Svs(Part):
         asked = {draft.key: draft for draft in drafts if draft.key is not None and not draft.is_copy}
         groups_of_made = sample([self._ask(draft, sample.profile) for draft in asked.values()])
         answers = dict(zip(asked, groups_of_made, strict=False))
-        state.remember([key for key in answers if key is not None])
+        state.remember([key for key in answers if key is not None], self.window)
         rewards = [self._reward(draft, answers) for draft in drafts]
         state.proposals = [
             self._proposal(draft, answers, reward) for draft, reward in zip(drafts, rewards, strict=True)
