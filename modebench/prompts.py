@@ -14,6 +14,7 @@ from modebench.tasks import Task
 PROFILES = ("direct", "plain", "compact")
 """``direct``: the domain's one-sentence system message, then the problem. ``plain``: the problem alone.
 ``compact``: a line for the tiny policy (`modebench.compact`)."""
+_BOX = "\\boxed{"
 
 
 def build_messages(
@@ -37,6 +38,21 @@ def build_messages(
     problem = compact_problem(task) if profile == "compact" else task.problem
     user = Message(role="user", content=f"{prefix}\n\n{problem}" if prefix else problem)
     return (Message(role="system", content=system), user) if system else (user,)
+
+
+def is_canonical(task: Task, profile: str, response: str) -> bool:
+    """Whether a response has the form that a profile asks for, its rightness apart.
+
+    ``compact`` asks for the bare candidate. The others ask for what the domain's system message says: an
+    answer in ``\\boxed{}``, of pantry plans the bare digits.
+
+    Args:
+        task: what was asked.
+        profile: one of `PROFILES`.
+        response: raw text.
+    """
+    wants_box = profile != "compact" and _BOX in get_domain(task.domain).system(task.level)
+    return wants_box == (_BOX in response)
 
 
 def prompts_hash(prompts: Iterable[tuple[Message, ...]]) -> str:

@@ -107,10 +107,21 @@ def _dry_run(planned: Any) -> None:
     rollout = planned.config.rollout
     wanted = planned.config.steps * rollout.num_prompts
     click.echo(f"{'tasks':30} {len(tasks)}, {wanted / len(tasks):.2f} epochs")
-    rollouts, rounds = wanted * rollout.group_size, planned.method.rounds
-    click.echo(f"{'rollouts':30} {rollouts}{f' to {rollouts * rounds}' if rounds > 1 else ''}")
+    click.echo(f"{'rollouts':30} {_rollouts(planned)}")
     for message in build_messages(tasks[0], rollout.profile):
         click.echo(f"--- {message['role']}\n{message['content']}")
+
+
+def _rollouts(planned: Any) -> str:
+    """How many a run generates, as far as it is known before."""
+    config, method = planned.config, planned.method
+    rollouts = config.steps * method.least_rollouts(config.rollout.num_prompts * config.rollout.group_size)
+    least = rollouts if config.budget is None else min(rollouts, config.budget)
+    if not method.may_generate_more:
+        return str(least)
+    if config.budget is not None:
+        return f"{least} to {config.budget}"
+    return f"{least} to {least * method.rounds}" if method.rounds > 1 else f"{least} or more"
 
 
 def _train(planned: Any, path: Path, progress: bool, *, resume: bool) -> int:

@@ -41,6 +41,8 @@ replay:
   coefficient: 5.0
 coaching:
   wrap: false
+synco:
+  max_tokens: 128
 eval:
   every: 25
   samples: 16
@@ -50,11 +52,12 @@ run:
   device: cpu
   threads: 1
 # The longest answers have 4, 8, 15, 8 and 7 tokens. The limit is also Dr. GRPO's divisor, beside which the
-# coefficient of replay has its meaning.
+# coefficient of replay has its meaning. Cards have up to 46, 38, 52, 63 and 104. There are few level-1 graphs up
+# to names: cards of the last steps only are remembered.
 level1:
-  graph_coloring: {rollout: {max_completion_length: 6}}
+  graph_coloring: {rollout: {max_completion_length: 6}, synco: {max_tokens: 64, window: 16}}
   countdown: {rollout: {max_completion_length: 10}}
-  python_factors: {rollout: {max_completion_length: 16}}
+  python_factors: {rollout: {max_completion_length: 16}, synco: {max_tokens: 64}}
   mathir: {rollout: {max_completion_length: 10}}
   pantry_plan: {rollout: {max_completion_length: 8}}
 """

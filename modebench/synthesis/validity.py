@@ -6,16 +6,20 @@ the answer is executed.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from modebench.compact import compact_answer
 from modebench.domains.base import Reference
 from modebench.synthesis.compact import evidence
 from modebench.tasks import Task
 from modebench.variation import Unsolvable, get_variation
-from modebench.variation.base import COPY, mode_of
+from modebench.variation.base import mode_of
 from modebench.verifiers.verdict import InvalidReference
 
 
-def free_failure(task: Task, solution: str, reference: Reference) -> str | None:
+def free_failure(
+    task: Task, solution: str, reference: Reference
+) -> Literal["copy", "wrong", "unsolvable"] | None:
     """Why a task that was written freely around a right solution is no valid one; None when it is.
 
     The solution itself must be right on it: of graph colouring as the full colouring, as it was shown. A
@@ -28,16 +32,15 @@ def free_failure(task: Task, solution: str, reference: Reference) -> str | None:
         reference: the task that was written.
     """
     variation = get_variation(task.domain)
-    if variation.canonical_form(reference) == variation.canonical_form(task.reference):
-        return COPY
     try:
+        if variation.canonical_form(reference) == variation.canonical_form(task.reference):
+            return "copy"
         if task.domain == "countdown":
             if reference["target"] != task.reference["target"]:
-                return "another target"
+                return "wrong"
             variation.validate(reference, task.level)
             return None
         shown = evidence(task, solution) if task.domain == "graph_coloring" else compact_answer(solution)
-        right = mode_of(task.domain, reference, task.level, shown) is not None
-    except (InvalidReference, Unsolvable) as error:
-        return str(error)
-    return None if right else "the solution is not right on it"
+        return None if mode_of(task.domain, reference, task.level, shown) is not None else "wrong"
+    except (InvalidReference, Unsolvable):
+        return "unsolvable"

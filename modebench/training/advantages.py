@@ -44,6 +44,7 @@ class Advantage(Part):
     """
 
     name: ClassVar[str] = "advantage"
+    credits_written: ClassVar[bool] = True
     stage: ClassVar[Stage] = Stage.ESTIMATE
     kind: Kind = "mean_centered"
     eps: float = 1e-6

@@ -21,6 +21,12 @@ import numpy.typing as npt
 from modebench.tasks import Task
 
 Floats = npt.NDArray[np.float64]
+Purpose = Literal["solve", "write"]
+"""What a prompt asks for: an answer, which is judged, or a task, which the part that asked pays for."""
+POLICY = "policy"
+"""The policy that is trained and evaluated; other agents are named by the part that needs them."""
+TASKS = "tasks"
+"""Source of the groups of the tasks that the run is given."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class Rollout:
         text: the response decoded, special tokens removed.
         finish_reason: ``stop``, or ``length`` when it was cut.
         seed: of this sample.
-        reward: 1 for a correct response, 0 for any other.
-        status: the verdict: ``correct``, ``incorrect`` or ``malformed``.
+        reward: 1 for a correct response, 0 for any other; of a written task what its writer is paid.
+        status: the verdict: ``correct``, ``incorrect`` or ``malformed``; ``written`` of a written task.
         mode: canonical mode of a correct response, else None.
         origin: ``fresh``, or the part that joined a response of another time.
     """
@@ -60,12 +66,18 @@ class Group:
         prompt_ids: token ids of the prompt, those of a prefix among them.
         rollouts: the responses.
         prefix: name of the prefix that the task was asked with; None without.
+        purpose: what the prompt asks for.
+        source: where the task is from: ``tasks``, or the name of the part that made it.
+        agent: which policy was sampled, and learns from it.
     """
 
     task: Task
     prompt_ids: tuple[int, ...]
     rollouts: tuple[Rollout, ...]
     prefix: str | None = None
+    purpose: Purpose = "solve"
+    source: str = TASKS
+    agent: str = POLICY
 
     @cached_property
     def reward_G(self) -> Floats:

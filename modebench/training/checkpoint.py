@@ -3,8 +3,9 @@
 Layout of ``step-000100/``::
 
     config.json, model.safetensors, tokenizer.json, …   as transformers writes them
+    agents/NAME/    the same of every policy that was trained beside the first
     trainer.json    step, data cursor, totals, state of the method
-    trainer.pt      optimizer and random generators of torch
+    trainer.pt      optimizers and random generators of torch
 
 A checkpoint is written beside its place under a draft name, flushed to the disk and renamed, so that a
 folder with a checkpoint's name is always whole, whenever the process dies or the disk fills up.
@@ -16,9 +17,10 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -26,7 +28,7 @@ import torch
 from modebench.errors import InputError, TrainingError
 from modebench.runs import read_json_object
 
-STATE, TENSORS = "trainer.json", "trainer.pt"
+STATE, TENSORS, AGENTS = "trainer.json", "trainer.pt", "agents"
 _NAME = re.compile(r"step-(\d{6,})")
 
 
@@ -43,6 +45,7 @@ class TrainerState:
     Attributes:
         step: updates done.
         cursor: tasks taken from the endless sequence of epochs.
+        spent: the budget of rollouts had no room for all that the last step asked.
         ever_correct: some rollout was right already.
         totals: rollouts, tokens, optimizer steps and scored responses so far.
         effects: what each part changed so far, as `modebench.training.method.Method.effects` counts.
@@ -52,6 +55,7 @@ class TrainerState:
 
     step: int = 0
     cursor: int = 0
+    spent: bool = False
     ever_correct: bool = False
     totals: dict[str, int] = field(default_factory=dict)
     effects: dict[str, int] = field(default_factory=dict)
@@ -70,8 +74,30 @@ def checkpoints_in(folder: Path) -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
-def save(folder: Path, state: TrainerState, policy: Saveable, optimizer: torch.optim.Optimizer) -> Path:
+class Learner(Protocol):
+    """A policy with its optimizer: an agent."""
+
+    @property
+    def policy(self) -> Saveable: ...
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer: ...
+
+
+def save(
+    folder: Path,
+    state: TrainerState,
+    policy: Saveable,
+    optimizer: torch.optim.Optimizer,
+    others: Mapping[str, Learner] = MappingProxyType({}),
+) -> Path:
     """Write a checkpoint; one that exists already is left as it is.
+
+    Args:
+        folder: of the checkpoints.
+        state: where the run stands.
+        policy, optimizer: what is trained.
+        others: what is trained beside it, by name.
 
     Raises:
         TrainingError: it could not be written (a full disk); those before it are untouched.
@@ -83,7 +109,11 @@ def save(folder: Path, state: TrainerState, policy: Saveable, optimizer: torch.o
     try:
         draft.mkdir(parents=True)
         policy.save(draft)
-        torch.save({"optimizer": optimizer.state_dict(), "rng": _rng_state()}, draft / TENSORS)
+        for name, other in others.items():
+            other.policy.save(draft / AGENTS / name)
+        tensors = {"optimizer": optimizer.state_dict(), "rng": _rng_state()}
+        tensors[AGENTS] = {name: other.optimizer.state_dict() for name, other in others.items()}
+        torch.save(tensors, draft / TENSORS)
         (draft / STATE).write_text(json.dumps(asdict(state), ensure_ascii=False, allow_nan=False) + "\n")
         _flush(draft)
         draft.rename(path)
@@ -95,8 +125,10 @@ def save(folder: Path, state: TrainerState, policy: Saveable, optimizer: torch.o
     return path
 
 
-def load(path: Path, optimizer: torch.optim.Optimizer) -> TrainerState:
-    """Restore optimizer and random generators; returns the rest. The weights load as any model folder.
+def load(
+    path: Path, optimizer: torch.optim.Optimizer, others: Mapping[str, Learner] = MappingProxyType({})
+) -> TrainerState:
+    """Restore optimizers and random generators; returns the rest. The weights load as any model folder.
 
     Raises:
         InputError: the trainer's state is not what `save` writes.
@@ -108,6 +140,8 @@ def load(path: Path, optimizer: torch.optim.Optimizer) -> TrainerState:
         raise InputError(path / STATE, 1, "record", f"is not a trainer's state ({error})") from None
     tensors = torch.load(path / TENSORS, map_location="cpu", weights_only=True)
     optimizer.load_state_dict(tensors["optimizer"])
+    for name, other in others.items():
+        other.optimizer.load_state_dict(tensors[AGENTS][name])
     torch.set_rng_state(tensors["rng"]["cpu"])
     if torch.cuda.is_available() and tensors["rng"]["cuda"]:
         torch.cuda.set_rng_state_all(tensors["rng"]["cuda"])

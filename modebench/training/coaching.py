@@ -158,6 +158,8 @@ class Coaching(Part):
         asked: Counter[str | None] = Counter()
         modes: dict[str, Counter[str | None]] = {}
         for group in groups:
+            if group.prefix is None:
+                continue
             found = [rollout.mode for rollout in group.rollouts if rollout.reward > 0]
             right[group.prefix] += len(found)
             asked[group.prefix] += group.size

@@ -33,6 +33,9 @@ PREFIXES = "prefixes"
 MIXED_ONLY = "mixed groups only"
 """Groups in which all rollouts are right, or all wrong, are not trained on."""
 
+MADE_TASKS = "tasks of its own making"
+"""Besides the run's tasks there are others, made in the step."""
+
 
 def refusal(parts: Sequence[Part]) -> str | None:
     """Why these parts cannot be one method, by name and reason; None where they can.

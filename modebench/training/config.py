@@ -178,12 +178,16 @@ class TrainConfig:
         method: id of a method.
         model: ``hf/PATH-or-id``.
         steps: updates of the policy, each on a batch of its own.
+        budget: rollouts of all kinds after which the run ends, if it has not made its steps by then; None for
+            any number. The last step draws what is left in whole groups: exactly so many are generated where
+            the sizes of groups divide it.
         add: further parts, by name.
     """
 
     method: str = ""
     model: str = ""
     steps: int = 100
+    budget: int | None = None
     add: tuple[str, ...] = ()
     data: DataConfig = field(default_factory=DataConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
@@ -214,6 +218,10 @@ class TrainConfig:
         for name, least in _LEAST.items():
             if values[name] is not None and not values[name] >= least:
                 raise UsageError(f"{name} is {values[name]}, expected at least {least}")
+        if self.budget is not None and self.budget < self.rollout.group_size:
+            raise UsageError(
+                f"budget is {self.budget}, expected at least {self.rollout.group_size}, a group's rollouts"
+            )
         units = self.rollout.num_prompts
         if self.update.mini_batch_unit == "rollout":
             units *= self.rollout.group_size

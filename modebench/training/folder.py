@@ -5,6 +5,7 @@ Layout::
     config.yaml            the resolved configuration
     metrics.jsonl          a line a step; depends on the configuration alone, not on the clock
     timing.jsonl           a line a step: seconds of its stages
+    tasks.jsonl            a line a task that the method proposed; only where it makes tasks
     eval/step-000000/      ordinary run folders: the periodic evaluations
     dev/step-000000/       the same on the dev split, by which the best checkpoint is named
     checkpoints/           see `modebench.training.checkpoint`
@@ -17,7 +18,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +29,7 @@ from modebench.training.checkpoint import checkpoints_in, remove_drafts, step_na
 
 SCHEMA = "modebench-training-v1"
 CONFIG, METRICS, TIMING, SUMMARY = "config.yaml", "metrics.jsonl", "timing.jsonl", "summary.json"
+PROPOSALS = "tasks.jsonl"
 
 
 class TrainingFolder:
@@ -99,32 +101,47 @@ class TrainingFolder:
         write_atomically(self.path / SUMMARY, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     @contextlib.contextmanager
-    def log(self, step: int) -> Iterator[StepLog]:
+    def log(self, step: int, proposed: int | None = None) -> Iterator[StepLog]:
         """Open the logs behind the line of `step`; what a killed process wrote after it is dropped.
 
         The folder is locked meanwhile; the kernel lets go of the lock when the process ends.
+
+        Args:
+            step: the last that was done.
+            proposed: tasks that the method had proposed by then; None where it makes no tasks.
 
         Raises:
             UsageError: another process trains in this folder.
             InputError: a line up to `step` is missing.
         """
-        with (self.path / METRICS).open("ab", buffering=0) as metrics:
+        with contextlib.ExitStack() as opened:
+            metrics, timing = (
+                opened.enter_context((self.path / name).open("ab", buffering=0)) for name in (METRICS, TIMING)
+            )
             try:
                 fcntl.flock(metrics, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise UsageError(f"another process trains in {self.path}; wait for it or stop it") from None
             remove_drafts(self.checkpoints)
             _cut(self.path / METRICS, step)
-            with (self.path / TIMING).open("ab", buffering=0) as timing:
-                _cut(self.path / TIMING, step)
-                yield StepLog(metrics, timing)
+            _cut(self.path / TIMING, step)
+            proposals = None
+            if proposed is not None:
+                proposals = opened.enter_context((self.path / PROPOSALS).open("ab", buffering=0))
+                _keep(self.path / PROPOSALS, proposed)
+            yield StepLog(metrics, timing, proposals)
 
 
 class StepLog:
-    """Appends a line a step to the two logs."""
+    """Appends a line a step to the two logs, and a line a proposed task to that of the tasks."""
 
-    def __init__(self, metrics: IO[bytes], timing: IO[bytes]) -> None:
-        self._metrics, self._timing = metrics, timing
+    def __init__(self, metrics: IO[bytes], timing: IO[bytes], proposals: IO[bytes] | None = None) -> None:
+        self._metrics, self._timing, self._proposals = metrics, timing, proposals
+
+    def propose(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Write the proposed tasks of a step, before `write`: a step that has metrics then has all."""
+        if self._proposals is not None:
+            self._proposals.write(b"".join(map(json_line, records)))
 
     def write(self, metrics: Mapping[str, Any], timing: Mapping[str, Any]) -> None:
         # Timing first: a step that has metrics then has both.
@@ -132,9 +149,10 @@ class StepLog:
         self._metrics.write(json_line(metrics))
 
     def sync(self) -> None:
-        """Bring both to the disk; to be done before the checkpoint that they lead up to."""
-        for file in (self._timing, self._metrics):
-            os.fsync(file.fileno())
+        """Bring them to the disk; to be done before the checkpoint that they lead up to."""
+        for file in (self._timing, self._metrics, self._proposals):
+            if file is not None:
+                os.fsync(file.fileno())
 
 
 def _cut(path: Path, step: int) -> None:
@@ -147,8 +165,18 @@ def _cut(path: Path, step: int) -> None:
     for line, record in read_jsonl(path):
         if line <= step and record.get("step") != line:
             raise InputError(path, line, "step", f"is {record.get('step')!r}, expected {line}")
+    _keep(path, step)
+
+
+def _keep(path: Path, count: int) -> None:
+    """Drop the lines after the first `count`.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    drop_torn_line(path)
     with path.open("rb+") as file:
-        lines = sum(1 for _ in zip(range(step), file, strict=False))
-        if lines < step:
-            raise InputError(path, lines, "step", f"is the last line, expected lines up to step {step}")
+        lines = sum(1 for _ in zip(range(count), file, strict=False))
+        if lines < count:
+            raise InputError(path, lines, "step", f"is the last line, expected {count} lines")
         file.truncate(file.tell())

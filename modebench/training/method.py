@@ -2,11 +2,11 @@
 
 Before the first step the trainer calls `prepare`. In every step it calls `plan` and `phrase`, samples and
 verifies the groups, `filter` (and goes on from `plan` while groups are wanting and rounds are left), then
-`observe` and `credit`. In every update of the step it calls `normalise`, where wanted `reweigh`,
+`extend`, `observe` and `credit`. In every update of the step it calls `normalise`, where wanted `reweigh`,
 `extra_rows`, where wanted `further_rows`, after the backward pass of those rows `extra_gradient`, and `note`;
-at last `metrics`, where wanted `gram_metrics`, and `effects`. Credit is `join`, `reward`, `advantage`,
-`select`, each through all parts before the next. All of it is a function of its arguments and the state, so
-processes that hold the same groups agree.
+at last `metrics`, where wanted `gram_metrics`, and `effects`. Credit is `join`, `reward`, `advantage`, `select`, each
+through all parts before the next, of written tasks through the parts that credit those. All of it is a
+function of its arguments and the state, so processes that hold the same groups agree.
 
 What each part does is counted where it is called: plans and gradients that it changed, rollouts that it
 discarded, added, paid or credited otherwise or dropped, tokens whose loss it changed, rows that it added. A
@@ -16,7 +16,7 @@ part that was asked and changed nothing is inert, whatever its name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,18 @@ import numpy as np
 
 from modebench.errors import UsageError
 from modebench.training.batch import Floats, Group, Rollout, Row
-from modebench.training.part import Asked, Credit, Encode, Part, PartState, Seen, TokenWeight, options_of
+from modebench.training.part import (
+    Asked,
+    Credit,
+    Encode,
+    Part,
+    PartState,
+    Sample,
+    Seen,
+    TokenWeight,
+    options_of,
+)
+from modebench.training.proposals import Proposal
 from modebench.training.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -94,6 +105,11 @@ class Method:
         return any(part.needs_reference for part in self.parts)
 
     @property
+    def agents(self) -> list[str]:
+        """Names of the policies that are needed beside the first."""
+        return sorted(frozenset().union(*(part.agents for part in self.parts)))
+
+    @property
     def compares_with_reference(self) -> bool:
         """That pass is made by the reference too."""
         return any(part.compares_with_reference for part in self.parts)
@@ -109,13 +125,33 @@ class Method:
         return any(part.needs_grams for part in self.parts)
 
     @property
+    def makers(self) -> tuple[str, ...]:
+        """The parts that make tasks, by name."""
+        return tuple(part.name for part in self.parts if part.makes_tasks)
+
+    @property
     def rounds(self) -> int:
         """How often a step may ask for tasks."""
         return max((part.rounds for part in self.parts), default=1)
 
+    @property
+    def may_generate_more(self) -> bool:
+        """A step may generate more rollouts than are planned for its own tasks."""
+        return self.rounds > 1 or bool(self.makers)
+
+    def least_rollouts(self, planned: int) -> int:
+        """Rollouts that a step generates at least, where its own tasks are planned to have so many."""
+        for part in self.parts:
+            planned = part.least_rollouts(planned)
+        return planned
+
     def whole_groups(self) -> str | None:
         """The first part that needs the rollouts of a group in one update; None where there is none."""
         return next((part.name for part in self.parts if part.needs_whole_groups), None)
+
+    def of_written(self) -> Method:
+        """What of it credits written tasks."""
+        return replace(self, parts=tuple(part for part in self.parts if part.credits_written))
 
     def options(self) -> dict[str, dict[str, Any]]:
         """All options, by part."""
@@ -153,6 +189,35 @@ class Method:
             before, groups = groups, part.filter(groups, state.parts.get(part.name))
             state.changed[part.name] += sum(group.size for group in before) - sum(g.size for g in groups)
         return groups
+
+    def extend(
+        self,
+        groups: list[Group],
+        draw: Callable[[str, Sequence[Asked]], list[Group]],
+        profile: str,
+        state: MethodState,
+    ) -> list[Group]:
+        """The groups of a step that are trained on, those of tasks that parts make among them.
+
+        Args:
+            groups: of the tasks that the run is given.
+            draw: gives the groups of the prompts that a part, by its name, asks for.
+            profile: prompt profile of the run.
+            state: what the method remembers.
+        """
+        for part in self.parts:
+            before, sample = groups, Sample(profile, part.name, draw)
+            groups = part.extend(groups, sample, state.parts.get(part.name))
+            state.changed[part.name] += before != groups
+        return groups
+
+    def proposals(self, state: MethodState) -> list[tuple[str, Proposal]]:
+        """The tasks that were made in this step, each with the part that made it."""
+        return [
+            (part.name, proposal)
+            for part in self.parts
+            for proposal in part.proposals(state.parts.get(part.name))
+        ]
 
     def observe(self, groups: Sequence[Group], state: MethodState) -> None:
         """Take note of the verified groups, before any gradient.
@@ -281,12 +346,12 @@ class Method:
             updated: the groups of that update; None for all.
         """
         credits = self._credits(groups, state)
-        logged = _spread(credits)
+        logged = _spread([each for each in credits if each.group.purpose == "solve"])
         fresh = self._token_weight(credits if updated is None else self._credits(updated, state))
         for part in self.parts:
             own = state.parts.get(part.name)
             logged |= part.metrics(groups if updated is None else updated, extra, fresh, own)
-            logged |= part.credit_metrics(credits, own)
+            logged |= part.credit_metrics([each for each in credits if _is_for(part, each.group)], own)
         return logged
 
     def gram_metrics(
@@ -294,8 +359,9 @@ class Method:
     ) -> dict[str, float | None]:
         """What to log of how the responses of a group pull together in the first update of a step."""
         logged: dict[str, float | None] = {}
+        answered = {place: gram for place, gram in grams.items() if groups[place].purpose == "solve"}
         for part in self.parts:
-            logged |= part.gram_metrics(groups, rows, grams)
+            logged |= part.gram_metrics(groups, rows, answered)
         return logged
 
     def headline(self, steps: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
@@ -318,7 +384,7 @@ class Method:
         return [self._credit(group, state) for group in groups]
 
     def _credit(self, group: Group, state: MethodState) -> Credit:
-        parts = [(part, state.parts.get(part.name)) for part in self.parts]
+        parts = [(part, state.parts.get(part.name)) for part in self.parts if _is_for(part, group)]
         changed: Counter[str] = Counter()
         joined: tuple[Rollout, ...] = ()
         for part, own in parts:
@@ -359,6 +425,11 @@ def _spread(credits: Sequence[Credit]) -> dict[str, float | None]:
         if worth.size:
             found["all_right" if right_G.all() else "mixed"].append(np.abs(worth - worth.mean()))
     return {f"spread/{name}": float(np.concatenate(v).mean()) if v else None for name, v in found.items()}
+
+
+def _is_for(part: Part, group: Group) -> bool:
+    """Whether the credit hooks of a part are meant for a group."""
+    return group.purpose == "solve" or part.credits_written
 
 
 def _changed_tokens(before: Row, after: Row) -> int:

@@ -29,6 +29,8 @@ from modebench.training.semantic_maxent import SemanticMaxEnt
 from modebench.training.setpo import SetPO
 from modebench.training.strategy_balance import StrategyBalance
 from modebench.training.surrogates import Surrogate
+from modebench.training.svs import Svs
+from modebench.training.synco import SynCo
 from modebench.training.token_selection import ClipCov, KLCov, TopEntropy
 from modebench.training.ucpo import Ucpo
 
@@ -38,7 +40,7 @@ PARTS: dict[str, type[Part]] = {
     for part in (
         Replay, Rlep, GRPODropout, Gapo, SetPO, Ucpo, SemanticMaxEnt, MaskTruncated, GroupClass,
         DynamicSampling, Overlong, ClipCov, KLCov, TopEntropy, Divergence, Entropy, Coaching,
-        StrategyBalance, Mei,
+        StrategyBalance, Mei, Svs, SynCo,
     )
 }  # fmt: skip
 
@@ -226,6 +228,23 @@ METHODS: dict[str, Method] = {
             "Coach prompting + mu KL(1/m ‖ softmax(r)), r_i what right rollouts of prefix i gained in log p",
             "Huang, Xu & Li 2026, arXiv:2610.02835, and its released code",
             (Advantage(kind="group_std"), Coaching(), StrategyBalance()),
+            Surrogate(loss_agg_mode="seq-mean-token-mean"),
+        ),
+        Method(
+            "svs",
+            "SVS",
+            "GRPO on mixed groups of the run's tasks, of tasks made around right solutions of those it half "
+            "solves, and on making them, paid 1 if .125 n <= right <= .625 n",
+            "Liang et al. 2025, arXiv:2508.14029, and its released code",
+            (Advantage(kind="group_std"), Svs()),
+            Surrogate(loss_agg_mode="seq-mean-token-mean"),
+        ),
+        Method(
+            "synco",
+            "SynCo",
+            "GRPO on tasks of a second policy, which GRPO trains on Gate(quality) Gate(reliability) T(mu)",
+            "Yang et al. 2026, arXiv:2610.11345, as described in reviews, and its released code",
+            (Advantage(kind="group_std"), SynCo()),
             Surrogate(loss_agg_mode="seq-mean-token-mean"),
         ),
     )

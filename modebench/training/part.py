@@ -30,13 +30,15 @@ import numpy as np
 import numpy.typing as npt
 
 from modebench.errors import UsageError
-from modebench.training.batch import Floats, Group, Rollout, Row
+from modebench.training.batch import POLICY, Floats, Group, Purpose, Rollout, Row
 
 if TYPE_CHECKING:
     import torch
 
     from modebench.probing import Prefix
+    from modebench.sampling.base import Message
     from modebench.tasks import Task
+    from modebench.training.proposals import Proposal
 
 Kept = npt.NDArray[np.bool_]
 TokenWeight = Callable[[int], float]
@@ -100,14 +102,46 @@ class Asked(NamedTuple):
     """One prompt of a step.
 
     Attributes:
-        task: the task.
+        task: what answers are judged against; of a prompt that asks for a task, the one that it starts from.
         size: rollouts of the prompt.
         prefix: text before the problem; None asks plainly.
+        messages: the prompt, where it is not the task's own.
+        purpose: ``solve``, or ``write``: the responses are not judged, their reward is 0, their status
+            ``written``, and the part that asks pays them.
+        max_tokens: tokens of a response at most; None for the run's max_completion_length.
+        agent: which policy is asked.
     """
 
     task: Task
     size: int
     prefix: Prefix | None = None
+    messages: tuple[Message, ...] | None = None
+    purpose: Purpose = "solve"
+    max_tokens: int | None = None
+    agent: str = POLICY
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Asks the policies, in the middle of a step.
+
+    Attributes:
+        profile: prompt profile of the run; see `modebench.prompts`.
+        part: the part that asks.
+        draw: what is called.
+    """
+
+    profile: str
+    part: str
+    draw: Callable[[str, Sequence[Asked]], list[Group]]
+
+    def __call__(self, asked: Sequence[Asked]) -> list[Group]:
+        """A group for every prompt, in their order, on every process the same.
+
+        They are counted as generated, and their source is the part that asks. Where the run's budget of
+        rollouts ends, the groups that it has no room for are missing from the end of the list.
+        """
+        return self.draw(self.part, asked)
 
 
 class PartState(Protocol):
@@ -134,6 +168,10 @@ class Part:
     """An update on some rollouts of a group would not be what it is meant to be."""
     only_observes: ClassVar[bool] = False
     """It is there to log, and that it changes nothing is no news."""
+    makes_tasks: ClassVar[bool] = False
+    """`extend` asks for further groups; `proposals` has what is written to tasks.jsonl."""
+    credits_written: ClassVar[bool] = False
+    """Its credit hooks are meant for groups of written tasks too; others are called on answers alone."""
     stage: ClassVar[Stage] = Stage.BONUS
     headline: ClassVar[Mapping[str, str]] = {}
     """Metrics of this part whose mean over the run goes into summary.json, each with the metric that weighs
@@ -143,6 +181,12 @@ class Part:
     def needs_reference(self) -> bool:
         """A frozen copy of the policy as the run began must be at hand."""
         return False
+
+    @property
+    def agents(self) -> frozenset[str]:
+        """Names of further policies that it asks to write; each begins as the first does and learns beside
+        it."""
+        return frozenset()
 
     @property
     def compares_with_reference(self) -> bool:
@@ -198,12 +242,33 @@ class Part:
         """How often a step may ask for tasks until it has the groups that it wants; see `filter`."""
         return 1
 
+    def least_rollouts(self, planned: int) -> int:
+        """Rollouts that a step generates at least, where its own tasks are planned to have so many."""
+        return planned
+
     def filter(self, groups: list[Group], state: Any) -> list[Group]:
         """The groups of a round that are trained on; the others are generated, judged and discarded."""
         return groups
 
+    def extend(self, groups: list[Group], sample: Sample, state: Any) -> list[Group]:
+        """The groups that are trained on: those that are there, and further ones of tasks made in this step.
+
+        Args:
+            groups: what `filter` has left.
+            sample: gives the groups of further prompts.
+            state: see the class.
+        """
+        return groups
+
+    def proposals(self, state: Any) -> Sequence[Proposal]:
+        """The tasks that `extend` made in this step, refused ones too."""
+        return ()
+
     def observe(self, groups: Sequence[Group], state: Any) -> None:
-        """Take note of the verified groups, discarded ones too, before any gradient."""
+        """Take note of the verified groups, discarded ones too, before any gradient.
+
+        Groups of answers only; those of a task that a part made have its name as their source.
+        """
 
     def join(self, group: Group, state: Any) -> tuple[Rollout, ...]:
         """Responses of other times that are credited and trained with the group's own, in this update."""

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from modebench.errors import UsageError
-from modebench.training.batch import Group, Row
+from modebench.training.batch import TASKS, Group, Row
 from modebench.training.draws import draws
 from modebench.training.part import Part, TokenWeight
 
@@ -178,7 +178,8 @@ class Replay(Part):
 
     def observe(self, groups: Sequence[Group], state: Banks) -> None:
         for group in groups:
-            state.admit(group, self.capacity, self.exemplar)
+            if group.source == TASKS:  # a task that was made comes once, and would crowd out the others
+                state.admit(group, self.capacity, self.exemplar)
 
     def extra_rows(self, groups: Sequence[Group], fresh: TokenWeight, state: Banks) -> list[Row]:
         """A likelihood row an exemplar of the scheduled banks.

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from modebench.errors import InputError, UsageError
-from modebench.training.batch import Group, Rollout
+from modebench.training.batch import TASKS, Group, Rollout
 from modebench.training.combining import BASELINE, FOREIGN_ROLLOUTS
 from modebench.training.draws import draws
 from modebench.training.part import Credit, Encode, Part, Stage
@@ -66,7 +66,7 @@ class Pool:
             (group.task.id, (rollout.token_ids, rollout.mode))
             for group in groups
             for rollout in group.rollouts
-            if rollout.reward > 0
+            if group.source == TASKS and rollout.reward > 0  # a task that was made never comes again
         ]
 
     def draw(self, task: str, count: int) -> list[Stored]:

@@ -21,6 +21,7 @@ class MaskTruncated(Part):
     arXiv:2503.14476; ``mask_truncated_completions`` elsewhere). Their rewards stay in the group's mean."""
 
     name: ClassVar[str] = "mask_truncated"
+    credits_written: ClassVar[bool] = True
     stage: ClassVar[Stage] = Stage.SELECT
 
     def select(self, group: Group, advantage_G: Floats, kept_G: Kept, state: Any) -> tuple[Floats, Kept]:

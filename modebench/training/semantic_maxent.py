@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from modebench.errors import UsageError
-from modebench.training.batch import Floats, Group
+from modebench.training.batch import TASKS, Floats, Group
 from modebench.training.combining import FOREIGN_ROLLOUTS, UNMIXED_CREDIT
 from modebench.training.part import Credit, Part, Stage
 
@@ -43,7 +43,8 @@ class History:
         for key, found in self.pending:
             known = Counter(self.counts.get(key, {}))
             self.counts[key] = dict(known + Counter(found))
-        self.pending = [(group.key, dict(right_modes(group))) for group in groups]
+        # A task that was made never comes again, and needs no history.
+        self.pending = [(group.key, dict(right_modes(group))) for group in groups if group.source == TASKS]
 
     def state_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -89,6 +89,12 @@ def _plan(layers: Sequence[Layer]) -> Plan:
         raise UsageError(
             f"update.mini_batch_unit is rollout, and {whole} needs the whole groups of an update: take group"
         )
+    schedule = config.optimizer.schedule
+    if config.budget is not None and schedule != "constant" and method.may_generate_more:
+        raise UsageError(
+            f"optimizer.schedule is {schedule}, which needs to know the last step, and with {config.method} "
+            "the budget may be spent before it: take constant, or steps without a budget"
+        )
     options = {
         f"{part}.{option}": value
         for part, chosen in method.options().items()
@@ -203,6 +209,7 @@ def open_trainer(
     import torch
 
     from modebench.training import policy
+    from modebench.training.checkpoint import AGENTS
     from modebench.training.trainer import Trainer
 
     config = planned.config
@@ -214,16 +221,21 @@ def open_trainer(
     accelerator.wait_for_everyone()
     folder = TrainingFolder.open(path)
     last = folder.last_checkpoint()
-    loaded = policy.load(
-        model_name(config.model) if last is None else str(last),
-        device=str(accelerator.device),
-        chat_template=config.rollout.chat_template,
-        profile=config.rollout.profile,
-    )
+    start = model_name(config.model)
+    as_asked: dict[str, Any] = {
+        "device": str(accelerator.device),
+        "chat_template": config.rollout.chat_template,
+        "profile": config.rollout.profile,
+    }
+    loaded = policy.load(start if last is None else str(last), **as_asked)
+    beside = {
+        name: policy.load(start if last is None else str(last / AGENTS / name), **as_asked)
+        for name in planned.method.agents
+    }
     reference = None
     if planned.method.needs_reference:
         # Always the model that the run began with: a checkpoint is a policy that has moved.
-        reference = policy.load(model_name(config.model), device=str(accelerator.device))
+        reference = policy.load(start, device=str(accelerator.device))
         reference.model.requires_grad_(False)
     if config.run.trackers:
         known = {name: str(value) for name, value in planned.values.items()}
@@ -238,4 +250,5 @@ def open_trainer(
         reference,
         on_step,
         on_samples,
+        beside=beside,
     )

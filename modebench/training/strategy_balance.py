@@ -284,7 +284,7 @@ def _families(groups: Sequence[Group], rows: Sequence[Row], seen: Sequence[Seen]
         group = groups[row.group]
         number = place[row.group]
         place[row.group] += 1
-        if row.term != "fresh":
+        if row.term != "fresh" or group.purpose == "write":
             continue
         rollout = group.rollouts[number]
         member = Member(row, rollout.reward > 0, group.prefix, rollout.mode, told)

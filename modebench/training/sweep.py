@@ -1,7 +1,8 @@
 """Sweeps: arms × domains × seeds, every run an ordinary run of ``modebench train`` in a folder of its own.
 
 The runs of a sweep stand at DIR/DOMAIN/ARM/seed-N. Arms are compared at equal budgets, counted in generated
-rollouts: arms of a domain that plan other numbers of rollouts are refused.
+rollouts: arms of a domain that plan other numbers of rollouts are refused, and a `budget` ends every run when
+it is spent, whatever it was spent on.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class SweepRun:
     @property
     def rollouts(self) -> int:
         """Rollouts that it plans to generate."""
-        return self.plan.config.steps * _rollouts_of_step(self.plan)
+        budget = self.plan.config.budget
+        return self.plan.config.steps * _rollouts_of_step(self.plan) if budget is None else budget
 
     def arguments(self, path: Path) -> list[str]:
         """Arguments of ``modebench`` that make this run in the folder `path`."""
@@ -113,7 +115,7 @@ def _planned(file: SweepFile, domain: str, own: Settings, arm: str) -> SweepRun:
                 f"is {file.budget.value}, not a multiple of the {one} rollouts of a step of {domain}/{arm}"
             )
             raise file.budget.refuse("budget", problem)
-        settings["steps"] = replace(file.budget, value=steps)
+        settings |= {"steps": replace(file.budget, value=steps), "budget": file.budget}
         planned = plan([settings])
     values = {name: setting.value for name, setting in settings.items()}
     return SweepRun(domain, arm, file.seeds[0], values, planned)
@@ -127,7 +129,8 @@ def _with_seed(run: SweepRun, seed: int) -> SweepRun:
 
 
 def _rollouts_of_step(planned: Plan) -> int:
-    return planned.config.rollout.num_prompts * planned.config.rollout.group_size
+    rollout = planned.config.rollout
+    return planned.method.least_rollouts(rollout.num_prompts * rollout.group_size)
 
 
 def _check_rollouts(domain: str, rollouts: Mapping[str, int]) -> None:

@@ -11,33 +11,30 @@ import contextlib
 import logging
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import gather_object
 
 from modebench.errors import TrainingError, UsageError
-from modebench.evaluation import Progress, sample_seed
-from modebench.sampling.base import GenerationSettings
+from modebench.evaluation import Progress
 from modebench.tasks import Task
 from modebench.training import checkpoint
-from modebench.training.batch import Group
+from modebench.training.agent import Agent, learn
+from modebench.training.batch import POLICY, TASKS, Group
 from modebench.training.checkpoint import TrainerState
 from modebench.training.config import TrainConfig
+from modebench.training.drawing import StepRollouts
 from modebench.training.folder import StepLog, TrainingFolder
 from modebench.training.method import Method
-from modebench.training.metrics import batch_metrics
+from modebench.training.metrics import step_metrics
 from modebench.training.order import tasks_at
-from modebench.training.part import Asked
 from modebench.training.periodic import best_on_dev, evaluate_step, is_due, mean_accuracy
 from modebench.training.policy import Policy
-from modebench.training.recipe import run_updates
-from modebench.training.sampling import LiveEngine, rollouts
-from modebench.training.update import Updater
+from modebench.training.proposals import proposal_metrics
+from modebench.training.sampling import LiveEngine
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +77,9 @@ class Trainer:
         tasks: what is trained on, in the order of their files.
         reference: the policy as the run began, where the method needs it.
         on_step, on_samples: progress of training and of evaluations.
+        stop: whether the run was asked to stop.
+        beside: the policies that the method needs beside the first, by name; of a resumed run from its last
+            checkpoint too.
     """
 
     config: TrainConfig
@@ -92,31 +92,21 @@ class Trainer:
     on_step: StepProgress | None = None
     on_samples: Progress | None = None
     stop: StopRequest = field(default_factory=StopRequest)
+    beside: Mapping[str, Policy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        optimizer = self.config.optimizer
-        self.optimizer = torch.optim.AdamW(
-            self.policy.model.parameters(),
-            lr=optimizer.learning_rate,
-            betas=(optimizer.beta1, optimizer.beta2),
-            eps=optimizer.eps,
-            weight_decay=optimizer.weight_decay,
-        )
-        self.updater = Updater(
-            self.policy.scorer,
-            self.optimizer,
-            self.accelerator,
-            self.config,
-            self.method.surrogate,
-            None if self.reference is None else self.reference.scorer,
-        )
+        given = self.config, self.method, self.accelerator
+        first = Agent.make(self.policy, *given, self.reference)
+        self.others = {name: Agent.make(policy, *given) for name, policy in self.beside.items()}
+        self.agents = {POLICY: first, **self.others}
+        self.optimizer, self.updater = first.optimizer, first.updater
         self.engine = LiveEngine(self.policy, groups_per_batch=self.config.rollout.groups_per_batch)
         self.method_state = self.method.state(self.config.run.seed)
         self.method.prepare(self.tasks, self.policy.response_ids, self.method_state)
         self.state = TrainerState()
         last = self.folder.last_checkpoint()
         if last is not None:
-            self.state = checkpoint.load(last, self.optimizer)
+            self.state = checkpoint.load(last, self.optimizer, self.others)
             self.method_state.load_state_dict(self.state.method)
         if self.reference is not None:
             self._check_reference(self.reference)
@@ -131,7 +121,8 @@ class Trainer:
         with self.stop.on_signals(), contextlib.ExitStack() as opened:
             log = None
             if self.accelerator.is_main_process:
-                log = opened.enter_context(self.folder.log(self.state.step))
+                proposed = self.state.totals.get("proposed", 0) if self.method.makers else None
+                log = opened.enter_context(self.folder.log(self.state.step, proposed))
             try:
                 self._summarize("running")
                 finished = self._run(log)
@@ -146,6 +137,23 @@ class Trainer:
         return finished
 
     @property
+    def _left(self) -> int | None:
+        """Rollouts that the run may still draw; None for any number."""
+        budget = self.config.budget
+        return None if budget is None else budget - self.state.totals.get("rollouts", 0)
+
+    @property
+    def _due(self) -> bool:
+        """Whether the policy is evaluated now."""
+        return self._done or is_due(self.config, self.state.step)
+
+    @property
+    def _done(self) -> bool:
+        """Whether the last step is done, or the budget has no room for another group."""
+        spent = self._left is not None and self._left < self.config.rollout.group_size
+        return spent or self.state.spent or self.state.step >= self.config.steps
+
+    @property
     def inert(self) -> list[str]:
         """What of the method changed nothing in the steps so far, by what was counted."""
         return [name for name, count in self.state.effects.items() if count == 0]
@@ -154,15 +162,16 @@ class Trainer:
         if self.state.step == 0:
             self._save(log)
         self._evaluate()
-        while self.state.step < self.config.steps and not self._stopping():
+        while not self._done and not self._stopping():
             metrics, timing = self._step(self.state.step + 1)
             if log is not None:
+                log.propose(self._proposals())
                 log.write(metrics, timing)
             self.accelerator.log({**metrics, **timing}, step=self.state.step)
             if self.on_step and self.accelerator.is_main_process:
                 self.on_step(self.state.step, self.config.steps, metrics)
             every = self.config.checkpoint.every
-            if is_due(self.config, self.state.step) or (every > 0 and self.state.step % every == 0):
+            if self._due or (every > 0 and self.state.step % every == 0):
                 self._save(log)
             self._evaluate()
         finished = not self._stopping()
@@ -175,13 +184,18 @@ class Trainer:
         began = time.perf_counter()
         groups, generated = self._rollouts(step)
         sampled = time.perf_counter()
-        self._note_success(generated, step)
-        self.method.observe(generated, self.method_state)
-        report = run_updates(self.method, self.method_state, self.updater, groups, self.config, step)
-        logged = batch_metrics(generated, report.rows)
+        answered = [group for group in generated if group.purpose == "solve"]
+        self._note_success(answered, step)
+        self.method.observe(answered, self.method_state)
+        learned = learn(self.agents, self.method, self.method_state, groups, self.config, step)
+        report, own = learned.reports[POLICY], learned.groups[POLICY]
+        logged = step_metrics(generated, learned.trained, learned.rows, self.method.makers)
         if report.updates:
-            logged |= self.method.metrics(groups, report.extra, self.method_state, report.updated)
-            logged |= self.method.gram_metrics(groups, report.rows, report.grams)
+            logged |= self.method.metrics(own, report.extra, self.method_state, report.updated)
+            logged |= self.method.gram_metrics(own, report.rows, report.grams)
+        for maker in self.method.makers:
+            made = [proposal for part, proposal in self.method.proposals(self.method_state) if part == maker]
+            logged |= {f"{maker}/{name}": value for name, value in proposal_metrics(made).items()}
         updated = time.perf_counter()
         effects = self.method.effects(self.method_state)
         self.state.effects = _summed(self.state.effects, effects)
@@ -191,12 +205,13 @@ class Trainer:
             "rollouts": len(sequences),
             "tokens": sum(map(len, sequences)),
             "discarded": discarded,
-            "updates": len(report.updates),
-            "scored": report.scored,
+            **learned.counts(),
         }
+        if self.method.makers:
+            counts["proposed"] = len(self.method.proposals(self.method_state))
         self.state.totals = _summed(self.state.totals, counts)
         self.state.step = step
-        metrics = {"step": step, **logged, **report.metrics()}
+        metrics = {"step": step, **logged, **learned.metrics()}
         metrics |= {f"effect/{name}": count for name, count in effects.items()}
         metrics |= {f"total/{name}": count for name, count in self.state.totals.items()}
         timing = {"step": step, "seconds/sampling": sampled - began, "seconds/update": updated - sampled}
@@ -209,8 +224,8 @@ class Trainer:
             TrainingError: none were generated.
         """
         kept: list[Group] = []
-        generated: list[Group] = []
-        used: Counter[str] = Counter()
+        policies = {name: agent.policy for name, agent in self.agents.items()}
+        draw = StepRollouts(policies, self.accelerator, self.config, step, self._left)
         wanted = 0
         for number in range(self.method.rounds):
             tasks = tasks_at(
@@ -221,38 +236,21 @@ class Trainer:
             asked = self.method.phrase(planned, self.method_state)
             if number == 0:
                 wanted = len(asked)
-            found = self._sampled(asked, step, used)
-            generated += found
-            kept += self.method.filter(found, self.method_state)
+            kept += self.method.filter(draw(TASKS, asked), self.method_state)
             if len(kept) >= wanted:
                 break
-        if not any(group.size for group in generated):
+        kept = self.method.extend(kept[:wanted], draw, self.policy.profile, self.method_state)
+        self.state.spent = draw.cut
+        if not draw.cut and not any(group.size for group in draw.generated):
             raise TrainingError(
                 f"step {step} has no rollouts: the method {self.config.method} asked for none"
             )
-        return kept[:wanted], generated
+        return kept, draw.generated
 
-    def _sampled(self, asked: Sequence[Asked], step: int, used: Counter[str]) -> list[Group]:
-        """A group for every prompt that is asked; the processes share the work."""
-        rollout, accelerator = self.config.rollout, self.accelerator
-        seeds = []
-        for task, size, _ in asked:
-            # A task that is asked twice in a step goes on where its seeds stopped.
-            first = used[task.id]
-            used[task.id] += size
-            numbers = range(first, first + size)
-            seeds.append([sample_seed(self.config.run.seed, step, task.id, number) for number in numbers])
-        own = range(accelerator.process_index, len(asked), accelerator.num_processes)
-        found = rollouts(
-            self.policy,
-            [asked[place].task for place in own],
-            [seeds[place] for place in own],
-            GenerationSettings(temperature=rollout.temperature, max_tokens=rollout.max_completion_length),
-            prefixes=[asked[place].prefix for place in own],
-            groups_per_batch=rollout.groups_per_batch,
-        )
-        everyone = gather_object(list(zip(own, found, strict=True)))
-        return [group for _, group in sorted(everyone, key=lambda entry: entry[0])]
+    def _proposals(self) -> list[dict[str, Any]]:
+        """What was proposed in the last step, a line of tasks.jsonl each."""
+        proposed = self.method.proposals(self.method_state)
+        return [proposal.record(self.state.step, part) for part, proposal in proposed]
 
     def _note_success(self, groups: Sequence[Group], step: int) -> None:
         """Remember that something was right; give up where nothing was for long.
@@ -286,7 +284,7 @@ class Trainer:
     def _evaluate(self) -> None:
         """Measure the policy where that is due; a requested stop cuts it short, and a resume completes it."""
         step = self.state.step
-        if not is_due(self.config, step):
+        if not self._due:
             return
         if self.accelerator.is_main_process:
             with contextlib.suppress(KeyboardInterrupt):
@@ -313,7 +311,7 @@ class Trainer:
         self.state.method = self.method_state.state_dict()
         if log is not None:
             log.sync()
-            checkpoint.save(self.folder.checkpoints, self.state, self.policy, self.optimizer)
+            checkpoint.save(self.folder.checkpoints, self.state, self.policy, self.optimizer, self.others)
             best = best_on_dev(self.folder)
             checkpoint.prune(
                 self.folder.checkpoints, self.config.checkpoint.keep, [best["step"]] if best else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from modebench.variation.base import CompactError, Operator, Unsolvable, Variation
+from modebench.variation.base import CompactError, NotExecutable, Operator, Unsolvable, Variation
 from modebench.verifiers.registry import ALIASES, DOMAINS
 
 if TYPE_CHECKING:  # the type checker holds every module against the protocol here
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the type checker holds every module against the protocol he
 
     _CHECKED: tuple[Variation, ...] = (graph_coloring, countdown, python_factors, mathir, pantry_plan)
 
-__all__ = ["CompactError", "Operator", "Unsolvable", "Variation", "get_variation"]
+__all__ = ["CompactError", "NotExecutable", "Operator", "Unsolvable", "Variation", "get_variation"]
 
 
 def get_variation(domain: str) -> Variation:

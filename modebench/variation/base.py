@@ -53,6 +53,10 @@ class CompactError(ValueError):
         self.expected = expected
 
 
+class NotExecutable(CompactError):  # noqa: N818 - as below
+    """A text in the form of a task that no answer can be executed against."""
+
+
 class Unsolvable(ValueError):  # noqa: N818 - a verdict on a task, not a failure of the program
     """A well-formed reference without a mode, or one too large to count its modes exactly."""
 
@@ -174,7 +178,7 @@ def strict_parse(
     try:
         spelling = write(reference)
     except (InvalidReference, CompactError) as error:
-        raise CompactError(0, f"a valid reference, but {error}") from None
+        raise NotExecutable(0, f"a valid reference, but {error}") from None
     if spelling != text:
         same = (a == b for a, b in zip(spelling, text, strict=False))
         at = next((i for i, equal in enumerate(same) if not equal), min(len(spelling), len(text)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, groupby
+from itertools import combinations, groupby, islice
 from typing import Any
 
 from modebench.domains.base import Reference
@@ -34,6 +34,8 @@ name: str = "graph_coloring"
 
 MAX_HIDDEN = 12
 """Most hidden vertices of a task whose colourings are counted one by one (3^12 fillings)."""
+MAX_ORDERS = 1_000
+"""Most orders of the vertices that a canonical form compares; frozen tasks have a few at most."""
 
 Edge = tuple[int, int]
 Partial = Sequence[int | None]
@@ -111,6 +113,9 @@ def canonical_form(reference: Reference) -> str:
 
     Found by refinement: vertices are told apart by what no renaming changes, and where some stay alike
     each is tried in front, except those that a swap of two vertices maps to one another.
+
+    Raises:
+        Unsolvable: more than `MAX_ORDERS` orders would have to be tried.
     """
     n, partial = reference["n"], _partial(reference)
     near: list[set[int]] = [set() for _ in range(n)]
@@ -122,7 +127,10 @@ def canonical_form(reference: Reference) -> str:
         for i in range(n)
     ]
     start = [int(colour is None) for colour in partial]
-    return min(_text(order, near, partial) for order in _orders(start, near, alike))
+    orders = list(islice(_orders(start, near, alike), MAX_ORDERS + 1))
+    if len(orders) > MAX_ORDERS:
+        raise Unsolvable(f"a graph with more than {MAX_ORDERS} symmetries that are no swaps of two vertices")
+    return min(_text(order, near, partial) for order in orders)
 
 
 def _orders(classes: Sequence[int], near: list[set[int]], alike: list[set[int]]) -> Iterator[list[int]]:

@@ -18,7 +18,7 @@ from typing import Any
 from modebench.domains.base import Reference
 from modebench.variation.base import (
     COPY,
-    CompactError,
+    NotExecutable,
     Operator,
     Unsolvable,
     count_valid,
@@ -71,9 +71,9 @@ def parse(text: str) -> dict[str, Any]:
     try:
         modes = validate(reference, 2)
     except Unsolvable as error:
-        raise CompactError(0, f"a task whose modes can be counted, but {error}") from None
+        raise NotExecutable(0, f"a task whose modes can be counted, but {error}") from None
     if modes < 2:
-        raise CompactError(0, "a task of at least 2 modes, as the layout demands")
+        raise NotExecutable(0, "a task of at least 2 modes, as the layout demands")
     return reference | {"certified_mode_count": modes}
 
 

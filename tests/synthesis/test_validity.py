@@ -11,7 +11,6 @@ from modebench.domains import DOMAINS, get_domain
 from modebench.synthesis.validity import free_failure
 from modebench.tasks import Task, load_tasks
 from modebench.variation import get_variation
-from modebench.variation.base import COPY
 
 
 def task(domain: str, text: str) -> Task:
@@ -22,20 +21,25 @@ def task(domain: str, text: str) -> Task:
     ("domain", "source", "solution", "written", "failure"),
     [
         ("graph_coloring", "G1223-?2?", "13", "G121323-12?", None),
-        ("graph_coloring", "G1223-?2?", "13", "G1213-?21", "not right"),
-        ("graph_coloring", "G1223-?2?", "13", "G1223-?3?", COPY),
+        ("graph_coloring", "G1223-?2?", "13", "G1213-?21", "wrong"),
+        ("graph_coloring", "G1223-?2?", "13", "G1223-?3?", "copy"),
         ("countdown", "C3,9,12=6", "(12-9)+3", "C2,4,12=6", None),
-        ("countdown", "C3,9,12=6", "(12-9)+3", "C2,4,12=10", "another target"),
-        ("countdown", "C3,9,12=6", "(12-9)+3", "C3,9,12=6", COPY),
+        ("countdown", "C3,9,12=6", "(12-9)+3", "C2,4,12=10", "wrong"),
+        ("countdown", "C3,9,12=6", "(12-9)+3", "C3,9,12=6", "copy"),
         ("python_factors", "P6,35", "lambda n: 2 if n%2==0 else 5", "P8,25", None),
-        ("python_factors", "P6,35", "lambda n: 2 if n%2==0 else 5", "P8,21", "not right"),
+        ("python_factors", "P6,35", "lambda n: 2 if n%2==0 else 5", "P8,21", "wrong"),
         ("mathir", "Ma*x+b=c -bA /aB +bC;a=3,b=2,c=8;4", "A;B", "Ma*x+b=c -bA /aB *aC;a=3,b=2,c=8;4", None),
-        ("mathir", "Ma*x+b=c -bA /aB +bC;a=3,b=2,c=8;4", "A;B", "Ma*x+b=c -bA *aB +bC;a=3,b=2,c=8;4", "not"),
+        (
+            "mathir",
+            "Ma*x+b=c -bA /aB +bC;a=3,b=2,c=8;4",
+            "A;B",
+            "Ma*x+b=c -bA *aB +bC;a=3,b=2,c=8;4",
+            "wrong",
+        ),
     ],
 )
 def test_by_hand(domain: str, source: str, solution: str, written: str, failure: str | None) -> None:
-    found = free_failure(task(domain, source), solution, get_variation(domain).parse(written))
-    assert found == failure if failure is None else failure in str(found)
+    assert free_failure(task(domain, source), solution, get_variation(domain).parse(written)) == failure
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

@@ -1,0 +1,169 @@
+"""SynCo on the packaged policy: two policies in one run, one checkpoint, one resume."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from modebench.tiny import tiny_folder
+from modebench.training.batch import Group
+from modebench.training.part import Part
+from modebench.training.settings import from_values
+from modebench.training.setup import open_trainer, plan
+from modebench.training.synco import SYNTHESIZER
+from tests.training.child import Place
+from tests.training.test_resume import equal, kill_after_step
+
+SMALL: dict[str, Any] = {
+    "method": "synco", "model": "tiny", "steps": 3, "data.domains": "python_factors", "data.limit": 4,
+    "synco.slots": 8, "synco.size": 2, "synco.every": 1, "eval.every": 0, "eval.limit": 1, "eval.samples": 2,
+    "eval.dev_limit": 0, "checkpoint.every": 1, "checkpoint.keep": 0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Prompts(Part):
+    """Keeps the prompts of everything that was solved."""
+
+    name: ClassVar[str] = "prompts"
+    only_observes: ClassVar[bool] = True
+    seen: tuple[list[tuple[int, ...]], ...] = ([],)
+
+    def observe(self, groups: Sequence[Group], state: Any) -> None:
+        self.seen[0].extend(group.prompt_ids for group in groups)
+
+
+def train(path: Path, **more: Any) -> list[str]:
+    """One run; the prompts that the reasoner was shown."""
+    trainer = open_trainer(plan([from_values(SMALL | more, "test")]), path)
+    prompts = Prompts(seen=([],))
+    trainer.method = replace(trainer.method, parts=(*trainer.method.parts, prompts))
+    assert trainer.run()
+    return [str(trainer.policy.tokenizer.decode(ids)) for ids in prompts.seen[0]]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def weights(run: Path, step: int, agent: str = "") -> bytes:
+    place = Path("agents") / agent if agent else Path()
+    return (run / f"checkpoints/step-{step:06d}" / place / "model.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def joint(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    path = tmp_path_factory.mktemp("synco") / "joint"
+    return path, train(path)
+
+
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("synco") / "frozen"
+    train(path, **{"synco.source": "frozen"})
+    return path
+
+
+def test_both_policies_begin_alike_and_learn(joint: tuple[Path, list[str]]) -> None:
+    run, _ = joint
+    assert weights(run, 0) == weights(run, 0, SYNTHESIZER)
+    assert len({weights(run, 3), weights(run, 3, SYNTHESIZER), weights(run, 0)}) == 3
+    steps = lines(run / "metrics.jsonl")
+    assert steps[-1]["total/updates"] == steps[-1]["total/synthesizer_updates"] == 3
+    proposed = lines(run / "tasks.jsonl")
+    assert len(proposed) == steps[-1]["total/proposed"] == 24
+    asked = [line for line in proposed if line["size"] is not None]
+    assert steps[-1]["total/rollouts"] == 24 + 2 * len(asked)
+    assert steps[-1]["total/discarded"] == 0
+    assert asked == [line for line in proposed if line["valid"]] != []
+    for number, step in enumerate(steps, 1):
+        own = [line for line in proposed if line["step"] == number]
+        assert step["synco/valid"] == sum(line["valid"] for line in own) / 8
+        assert step["synco/write/reward"] == pytest.approx(sum(line["reward"] for line in own) / 8)
+
+
+def test_no_words_of_a_card_are_ever_shown_to_the_reasoner(joint: tuple[Path, list[str]]) -> None:
+    run, prompts = joint
+    proposed = lines(run / "tasks.jsonl")
+    assert len(prompts) == sum(line["valid"] for line in proposed)
+    for line in proposed:
+        if not line["valid"]:
+            continue
+        card = json.loads(line["text"])
+        assert any(card["problem"] in prompt for prompt in prompts)
+        for name, text in card.items():
+            assert not any(name in prompt for prompt in prompts if name != "problem")
+            assert name == "problem" or not any(text in prompt for prompt in prompts), name
+
+
+def test_the_frozen_arm_differs_in_the_synthesizers_update_alone(
+    joint: tuple[Path, list[str]], frozen: Path
+) -> None:
+    assert weights(frozen, 3, SYNTHESIZER) == weights(frozen, 0, SYNTHESIZER)
+    assert weights(frozen, 1) == weights(joint[0], 1)
+    [first, second] = [
+        [line for line in lines(run / "tasks.jsonl") if line["step"] == 1] for run in (joint[0], frozen)
+    ]
+    assert first == second
+    contexts = [
+        json.loads((frozen / f"checkpoints/step-{step:06d}/trainer.json").read_text())["method"]["synco"]
+        for step in (1, 2, 3)
+    ]
+    assert len({json.dumps(each["contexts"]) for each in contexts}) == 3
+    steps = lines(frozen / "metrics.jsonl")
+    assert steps[-1]["total/synthesizer_updates"] == 0
+    assert steps[-1]["total/discarded"] == 24
+
+
+@pytest.mark.parametrize("source", ["random", "static"])
+def test_the_arms_without_a_second_policy(joint: tuple[Path, list[str]], tmp_path: Path, source: str) -> None:
+    more = {"synco.pool": str(joint[0])} if source == "static" else {}
+    train(tmp_path / "run", **{"synco.source": source, "steps": 1, **more})
+    assert not (tmp_path / "run/checkpoints/step-000001/agents").exists()
+    proposed = lines(tmp_path / "run/tasks.jsonl")
+    assert {line["form"] for line in proposed} == {"law" if source == "random" else "card"}
+    if source == "static":
+        recorded = [line for line in lines(joint[0] / "tasks.jsonl") if line["valid"]]
+        assert len(proposed) == sum(line["step"] == 1 for line in recorded)
+        references = [line["reference"] for line in recorded]
+        assert all(line["reference"] in references for line in proposed)
+    assert weights(tmp_path / "run", 1) != weights(tmp_path / "run", 0)
+
+
+def test_killed_and_resumed_both_policies_and_the_memory_are_the_same(place: Place, tmp_path: Path) -> None:
+    shutil.copytree(tiny_folder(), tmp_path / "model")
+    chosen = {
+        name: value
+        for name, value in (SMALL | {"checkpoint.every": 2}).items()
+        if name not in ("method", "model", "steps", "data.domains")
+    }
+    asked = ["--method", "synco", "--model", f"hf/{tmp_path}/model", "--domain", "python", "--steps", "4"]
+    asked += [piece for name, value in chosen.items() for piece in ("--set", f"{name}={value}")]
+    whole = place.train(tmp_path, *asked, "-o", "whole")
+    assert whole.wait() == 0, whole.text
+    killed = place.train(tmp_path, *asked, "-o", "run", fault=kill_after_step, given=3)
+    assert killed.wait() == -signal.SIGKILL, killed.text
+    resumed = place.train(tmp_path, "--resume", "run")
+    assert resumed.wait() == 0, resumed.text
+    last = Path("checkpoints/step-000004")
+    for name in (
+        Path("metrics.jsonl"),
+        Path("tasks.jsonl"),
+        last / "trainer.json",
+        last / "model.safetensors",
+        last / "agents" / SYNTHESIZER / "model.safetensors",
+    ):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "run" / name).read_bytes(), name
+    states = [torch.load(tmp_path / run / last / "trainer.pt", weights_only=True) for run in ("whole", "run")]
+    assert equal(*states)
+    assert states[0]["agents"][SYNTHESIZER]["state"]
+    memory = json.loads((tmp_path / "run" / last / "trainer.json").read_text())["method"]["synco"]
+    assert len(memory["memory"]) == 32
