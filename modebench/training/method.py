@@ -4,9 +4,9 @@ Before the first step the trainer calls `prepare`. In every step it calls `plan`
 verifies the groups, `filter` (and goes on from `plan` while groups are wanting and rounds are left), then
 `extend`, `observe` and `credit`. In every update of the step it calls `normalise`, where wanted `reweigh`,
 `extra_rows`, where wanted `further_rows`, after the backward pass of those rows `extra_gradient`, and `note`;
-at last `metrics`, where wanted `gram_metrics`, and `effects`. Credit is `join`, `reward`, `advantage`, `select`, each
-through all parts before the next, of written tasks through the parts that credit those. All of it is a
-function of its arguments and the state, so processes that hold the same groups agree.
+at last `metrics`, where wanted `gram_metrics`, and `effects`. Credit is `join`, `reward`, `advantage`,
+`select`, each through all parts before the next, of written tasks through the parts that credit those. All of
+it is a function of its arguments and the state, so processes that hold the same groups agree.
 
 What each part does is counted where it is called: plans and gradients that it changed, rollouts that it
 discarded, added, paid or credited otherwise or dropped, tokens whose loss it changed, rows that it added. A
