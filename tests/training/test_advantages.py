@@ -80,6 +80,18 @@ def test_maxrl_weighs_successes_by_what_is_left(rewards: list[float]) -> None:
 
 
 @settings(deadline=None, max_examples=60)
+@given(BINARY)
+def test_how_much_weight_a_group_has_by_its_successes(rewards: list[float]) -> None:
+    """Sum of |A|: Dr. GRPO 2K(N - K)/N, GRPO 2 sqrt(K(N - K)(N - 1)/N), highest where half are right."""
+    size, successes = len(rewards), int(sum(rewards))
+    product = successes * (size - successes)
+    centred = np.abs(credit(Advantage("mean_centered"), rewards)).sum()
+    assert centred == pytest.approx(2 * product / size)
+    standardised = np.abs(credit(Advantage("group_std", eps=0), rewards)).sum()
+    assert standardised == pytest.approx(2 * math.sqrt(product * (size - 1) / size))
+
+
+@settings(deadline=None, max_examples=60)
 @given(REAL, st.floats(0.5, 8), st.floats(-4, 4))
 def test_group_std_does_not_see_scale_and_shift(rewards: list[float], scale: float, shift: float) -> None:
     part = Advantage("group_std", eps=1e-9)

@@ -91,6 +91,28 @@ def test_no_larger_set_is_feasible_among_all_subsets() -> None:
         assert covariance == pytest.approx(push_G[kept_G].sum(), abs=1e-9)
 
 
+@pytest.mark.parametrize("dropped", [(), (0,), (1, 2), (3,)])
+def test_the_sum_of_pushes_is_the_slope_of_the_entropy(dropped: tuple[int, ...]) -> None:
+    """A group that holds every response as often as the policy gives it, and the proximal step on what is
+    kept, p exp(eta A) up to its sum: the first-order view that the filter rests on."""
+    p_Y, times = np.array([4, 2, 1, 1]) / 8, [4, 2, 1, 1]
+    response_G = np.repeat(np.arange(4), times)
+    group = surprising(np.array([1.0, 0.0, 1.0, 0.0])[response_G], -np.log(p_Y)[response_G])
+    kept_G = ~np.isin(response_G, dropped)
+    gated_Y = np.zeros(4)
+    gated_Y[response_G[kept_G]] = standardised(group)[kept_G]
+
+    def entropy(eta: float) -> float:
+        moved_Y = p_Y * np.exp(eta * gated_Y)
+        moved_Y /= moved_Y.sum()
+        return float(-moved_Y @ np.log(moved_Y))
+
+    slope = (entropy(1e-4) - entropy(-1e-4)) / 2e-4
+    push_G = pushes(standardised(group), surprisals(group))
+    assert slope == pytest.approx(push_G[kept_G].sum(), abs=1e-6)
+    assert abs(slope) > 0.01
+
+
 def test_the_mean_surprisal_is_that_of_the_whole_group() -> None:
     group = surprising([1, 1, 0, 0], [0, 4, 2, 3])
     kept_G = largest_feasible(pushes(standardised(group), surprisals(group)))

@@ -202,11 +202,9 @@ def test_metrics_without_a_bank() -> None:
     method = re_dr()
     state, group = method.state(0), rewarded(0, 0)
     logged = method.metrics([group], update(method, state, group), state)
-    assert logged == {
-        "replay/banks": 0,
-        "replay/modes_per_bank": None,
-        "replay/to_lone_success": None,
-    }
+    assert logged["replay/banks"] == 0
+    assert logged["replay/modes_per_bank"] is None
+    assert logged["replay/to_lone_success"] is None
 
 
 def one_token_modes(counts: dict[int, int]) -> Group:
@@ -228,6 +226,20 @@ def test_the_gradient_pulls_the_stored_modes_to_equal_shares() -> None:
     with torch.no_grad():
         model.logits[1] = 0.5
     np.testing.assert_allclose(gradient(model, method.extra_rows([group], state)), 0, atol=1e-12)
+
+
+def test_a_mode_that_the_policy_has_all_but_lost_is_pulled_with_a_force_that_stays() -> None:
+    """lambda (G-1)/G^2 / k in the limit, where its own chance to be sampled is gone."""
+    group = one_token_modes(dict.fromkeys(range(4), 4))
+    method, model = re_dr(), Bigram()
+    rows = update(method, method.state(0), group)
+    pulls = []
+    for logit in (-5.0, -20.0, -80.0):
+        with torch.no_grad():
+            model.logits[1, 2] = logit
+        pulls.append(-float(gradient(model, rows)[1, 2]))
+    assert pulls == sorted(pulls)
+    assert pulls[-1] == pytest.approx(0.1 * 15 / 256 / 4)
 
 
 def test_a_bank_of_one_is_likelihood_training_on_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -72,6 +73,30 @@ def test_equal_counts_are_worth_a_little_less_than_nothing(modes: int, count: in
     found = {surprise(mode, counts, 1, 5) for mode in counts}
     assert len(found) == 1
     assert max(found) <= 0
+
+
+MODES = st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=2, max_size=8)
+
+
+@settings(deadline=None, max_examples=60)
+@given(MODES, MODES, st.floats(0, 3), st.floats(0.1, 8))
+def test_the_bonus_of_a_group(
+    past: list[str | None], modes: list[str | None], eta: float, kappa: float
+) -> None:
+    """In [-eta, eta], 0 for wrong rollouts, one for all of a mode, and never less for the rarer mode."""
+    history = after(moded(*past))
+    bonus_G = SemanticMaxEnt(eta=eta, kappa=kappa).bonus(moded(*modes), history)
+    assert np.abs(bonus_G).max() <= eta + 1e-12
+    counts = Counter(past) + Counter(modes)
+    of_mode: dict[str, float] = {}
+    for mode, bonus in zip(modes, bonus_G, strict=True):
+        if mode is None:
+            assert bonus == 0
+        else:
+            assert of_mode.setdefault(mode, bonus) == bonus
+    known = {mode for mode in past if mode} | {mode for mode in of_mode if modes.count(mode) > 1}
+    ordered = sorted((mode for mode in of_mode if mode in known), key=lambda mode: counts[mode])
+    assert all(of_mode[one] >= of_mode[other] - 1e-12 for one, other in pairwise(ordered))
 
 
 def test_without_counts_there_is_no_bonus() -> None:

@@ -101,6 +101,24 @@ def test_duplicates_are_worth_less() -> None:
     assert abs(twin.sum()) > 0.01  # they do not sum to 0: all are pushed one way
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_a_further_copy_lowers_its_twin(size: int) -> None:
+    modes = [str(number) for number in range(size)]
+    before, after = (SetPO().bonus(moded(*each), None) for each in (modes, [*modes, "0"]))
+    assert after[0] == after[-1]
+    assert after[0] < before[0] or size == 1  # alone it adds -log 2, as one of two copies nothing
+    assert size == 1 or after[0] < min(after[1:-1])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=8))
+def test_the_kernel_of_modes(modes: list[str | None]) -> None:
+    kernel = SetPO().similarity(moded(*modes), None)
+    assert (kernel == kernel.T).all()
+    assert np.diag(kernel).tolist() == [1] * len(modes)
+    assert kernel.tolist() == [[float(one == other) for other in modes] for one in modes]
+
+
 def test_wrong_rollouts_are_a_class_or_left_out() -> None:
     group = moded("a", "b", None, None)
     as_class = SetPO().bonus(group, None)
@@ -125,10 +143,8 @@ def test_the_bonus_is_added_to_all_rollouts() -> None:
     assert abs(bonus.mean()) > 0.01
     method = build("setpo", {"setpo.coefficient": 2}, max_completion_length=8)
     logged = method.metrics([group], [], method.state(0))
-    assert logged == {
-        "setpo/bonus": pytest.approx(2 * np.abs(bonus).mean()),
-        "setpo/shift": pytest.approx(2 * bonus.mean()),
-    }
+    assert logged["setpo/bonus"] == pytest.approx(2 * np.abs(bonus).mean())
+    assert logged["setpo/shift"] == pytest.approx(2 * bonus.mean())
 
 
 def test_texts_are_compared_by_an_encoder() -> None:

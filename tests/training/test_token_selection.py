@@ -10,18 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modebench.errors import UsageError
 from modebench.training.batch import Group, Row
+from modebench.training.config import OptimizerConfig, TrainConfig
 from modebench.training.likelihood import Scorer
 from modebench.training.loss import backward
 from modebench.training.method import Method
 from modebench.training.methods import build
 from modebench.training.part import Seen
+from modebench.training.recipe import run_updates
 from modebench.training.token_selection import ClipCov, KLCov, TopEntropy
-from modebench.training.update import Score, with_old
+from modebench.training.update import Score, Updater, with_old
 from tests.training.groups import Bigram, rewarded
 
 CAP = 10
@@ -273,6 +276,23 @@ def test_top_entropy_keeps_the_share_rounded_up(entropies: list[float], share: f
     dropped = np.array(entropies)[~kept_T]
     assert not len(dropped) or dropped.max() <= np.array(entropies)[kept_T].min()
     assert row.weight_T[kept_T] == pytest.approx(1 / kept_T.sum())  # a mean over the kept
+
+
+@pytest.mark.parametrize("name", ["top_entropy", "clip_cov"])
+def test_what_tokens_are_chosen_by_has_no_gradient(name: str) -> None:
+    """An update moves the policy along the gradient of the loss with the chosen weights as constants."""
+    sets = {f"{name}.share": 0.4} | ({"clip_cov.low": -9, "clip_cov.high": 9} if name == "clip_cov" else {})
+    method = build(name, sets, max_completion_length=CAP)
+    groups = [rewarded(1, 0, 0, 1, lengths=(2, 5, 3, 4))]
+    rows, _, _ = reweighed(method, groups, method.state(0))
+    assert {bool(weight) for row in rows for weight in row.weight_T} == {True, False}
+    model = Bigram()
+    config = TrainConfig(optimizer=OptimizerConfig(learning_rate=1.0, max_grad_norm=0))
+    descent = torch.optim.SGD(model.parameters(), lr=1.0)
+    updater = Updater(Scorer(model), descent, Accelerator(cpu=True), config, method.surrogate)
+    run_updates(method, method.state(0), updater, groups, config, 1)
+    expected = Bigram().logits.detach() - loss_of(method, rows)[1]
+    torch.testing.assert_close(model.logits.detach(), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_top_entropy_by_hand() -> None:

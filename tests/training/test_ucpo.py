@@ -67,6 +67,16 @@ def test_invariants(case: list[tuple[float, float]], tau: float, rarity: Any) ->
         assert (np.diff(is_G[right_G][likely_first]) >= -1e-9).all()  # the rarest gets most
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=2, max_size=8), st.floats(0.01, 1))
+def test_the_rarer_mode_gets_more_and_the_same_mode_the_same(modes: list[str], tau: float) -> None:
+    group = moded(*modes, None)
+    is_G = after(group, tau=tau, rarity="mode")
+    for one, its in zip(modes, is_G, strict=False):
+        for other, others in zip(modes, is_G, strict=False):
+            assert (modes.count(one) < modes.count(other)) == (its > others + 1e-9)
+
+
 def test_nothing_changes() -> None:
     group = with_likelihoods([0.7, 0.2, 0.1])
     assert after(group, tau=0).tolist() == before(group).tolist()
