@@ -26,10 +26,10 @@ from modebench.errors import InputError, UsageError
 from modebench.provenance import versions
 from modebench.runs import drop_torn_line, in_use, json_line, read_json_object, read_jsonl, write_atomically
 from modebench.training.checkpoint import checkpoints_in, remove_drafts, step_name
+from modebench.training.proposals import PROPOSALS
 
 SCHEMA = "modebench-training-v1"
 CONFIG, METRICS, TIMING, SUMMARY = "config.yaml", "metrics.jsonl", "timing.jsonl", "summary.json"
-PROPOSALS = "tasks.jsonl"
 
 
 class TrainingFolder:

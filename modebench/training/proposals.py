@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+PROPOSALS = "tasks.jsonl"
+"""Name of the file."""
+
 Failure = Literal[
     "truncated",
     "unreadable",

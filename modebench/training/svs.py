@@ -215,6 +215,8 @@ class Svs(Part):
             UsageError: a domain without variations.
         """
         try:
+            for domain in dict.fromkeys(task.domain for task in tasks):
+                get_variation(domain)
             state.held_out = HeldOut(task.domain for task in tasks)
         except ValueError as error:
             raise UsageError(f"svs: {error}") from None

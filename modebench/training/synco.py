@@ -45,9 +45,8 @@ from modebench.training.combining import (
     MIXED_ONLY,
     PREFIXES,
 )
-from modebench.training.folder import PROPOSALS
 from modebench.training.part import Asked, Encode, Part, Sample
-from modebench.training.proposals import Failure, Form, Proposal
+from modebench.training.proposals import PROPOSALS, Failure, Form, Proposal
 from modebench.training.synco_tasks import Pool, dealt, drawn, proposed_task, read_pool
 from modebench.variation import get_variation
 
@@ -209,7 +208,8 @@ class SynCo(Part):
 
     @property
     def provides(self) -> frozenset[str]:
-        return frozenset({MADE_TASKS, *({GRADED_REWARDS} if self.unboxed < 1 else ())})
+        graded = self.unboxed < 1 or self.source == "joint"
+        return frozenset({MADE_TASKS, *([GRADED_REWARDS] if graded else [])})
 
     @property
     def refuses(self) -> Mapping[str, str]:

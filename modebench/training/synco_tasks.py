@@ -16,8 +16,7 @@ from modebench.errors import InputError, UsageError
 from modebench.runs import read_jsonl
 from modebench.synthesis.cards import Checked, Gates
 from modebench.tasks import Task
-from modebench.training.folder import PROPOSALS
-from modebench.training.proposals import Proposal
+from modebench.training.proposals import PROPOSALS, Proposal
 from modebench.variation import get_variation
 
 

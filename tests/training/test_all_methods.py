@@ -67,6 +67,9 @@ def test_twenty_steps_stopped_and_resumed(method: str, domain: str, tmp_path: Pa
     if method == "dapo":
         assert totals["rollouts"] % (PROMPTS * GROUP) == 0
         assert trained <= STEPS * PROMPTS * GROUP <= totals["rollouts"]
+    elif METHODS[method].makers:
+        assert totals["proposed"] == len((path / "tasks.jsonl").read_text().splitlines()) > 0
+        assert trained <= totals["rollouts"]
     else:
         assert trained == totals["rollouts"] == STEPS * PROMPTS * GROUP
     assert totals["updates"] <= STEPS * recorded(folder).config.update.per_step

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from modebench.tiny import tiny_folder
 from modebench.training.batch import Group
@@ -22,6 +26,7 @@ from modebench.training.synco import SYNTHESIZER
 from tests.training.child import Place
 from tests.training.test_resume import equal, kill_after_step
 
+ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {
     "method": "synco", "model": "tiny", "steps": 3, "data.domains": "python_factors", "data.limit": 4,
     "synco.slots": 8, "synco.size": 2, "synco.every": 1, "eval.every": 0, "eval.limit": 1, "eval.samples": 2,
@@ -88,6 +93,7 @@ def test_both_policies_begin_alike_and_learn(joint: tuple[Path, list[str]]) -> N
         own = [line for line in proposed if line["step"] == number]
         assert step["synco/valid"] == sum(line["valid"] for line in own) / 8
         assert step["synco/write/reward"] == pytest.approx(sum(line["reward"] for line in own) / 8)
+        assert step["synco/write/with_gradient"] == (len({line["reward"] for line in own}) > 1)
 
 
 def test_no_words_of_a_card_are_ever_shown_to_the_reasoner(joint: tuple[Path, list[str]]) -> None:
@@ -138,6 +144,22 @@ def test_the_arms_without_a_second_policy(joint: tuple[Path, list[str]], tmp_pat
     assert weights(tmp_path / "run", 1) != weights(tmp_path / "run", 0)
 
 
+def test_a_model_that_is_asked_in_words(place: Place, tmp_path: Path) -> None:
+    """It writes nothing that can be read: the reasoner has no step, the synthesizer no gradient."""
+    model = tmp_path / "model"
+    shutil.copytree(place.model, model)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 8192}))
+    more = {"model": f"hf/{model}", "rollout.profile": "direct", "rollout.max_completion_length": 8}
+    assert train(tmp_path / "run", **more, **{"steps": 1, "synco.max_tokens": 16}) == []
+    proposed = lines(tmp_path / "run/tasks.jsonl")
+    assert {line["failure"] for line in proposed} <= {"unreadable", "truncated"}
+    assert [line["reward"] for line in proposed] == [-0.5] * 8
+    [step] = lines(tmp_path / "run/metrics.jsonl")
+    assert (step["synco/groups"], step["total/updates"], step["synthesizer/grad_norm"]) == (0, 0, 0)
+    assert weights(tmp_path / "run", 1) == weights(tmp_path / "run", 0)
+
+
 def test_killed_and_resumed_both_policies_and_the_memory_are_the_same(place: Place, tmp_path: Path) -> None:
     shutil.copytree(tiny_folder(), tmp_path / "model")
     chosen = {
@@ -167,3 +189,36 @@ def test_killed_and_resumed_both_policies_and_the_memory_are_the_same(place: Pla
     assert states[0]["agents"][SYNTHESIZER]["state"]
     memory = json.loads((tmp_path / "run" / last / "trainer.json").read_text())["method"]["synco"]
     assert len(memory["memory"]) == 32
+
+
+@pytest.mark.slow
+def test_two_processes_write_and_solve_what_one_does(tmp_path: Path) -> None:
+    chosen = SMALL | {"steps": 2, "run.device": "cpu", "run.threads": 1, "checkpoint.every": 1}
+    asked = ["--method", "synco", "--model", "tiny", "--domain", "python", "--steps", "2"]
+    for name, value in chosen.items():
+        if name not in ("method", "model", "steps", "data.domains"):
+            asked += ["--set", f"{name}={value}"]
+    launchers: dict[str, list[str]] = {
+        "one": [],
+        "two": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"],
+    }
+    for run, launcher in launchers.items():
+        subprocess.run(
+            [sys.executable, *launcher, "-m", "modebench", "train", *asked, "-o", str(tmp_path / run)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+            check=True,
+            timeout=900,
+        )
+    assert json.loads((tmp_path / "two/summary.json").read_text())["processes"] == 2
+    first, second = (
+        [line for line in lines(tmp_path / run / "tasks.jsonl") if line["step"] == 1] for run in launchers
+    )
+    assert first == second
+    for agent in ("", SYNTHESIZER):
+        place = Path("checkpoints/step-000001") / (f"agents/{agent}" if agent else "") / "model.safetensors"
+        one, two = (load_file(tmp_path / run / place) for run in launchers)
+        before = load_file(tiny_folder() / "model.safetensors")
+        moved = sum(float((one[name] - before[name]).square().sum()) for name in one) ** 0.5
+        apart = sum(float((one[name] - two[name]).square().sum()) for name in one) ** 0.5
+        # Where a gradient is rounding alone, the first step of AdamW has its sign.
+        assert apart < 0.05 * moved
