@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,18 @@ from modebench.training.settings import from_values
 from modebench.training.setup import open_trainer, plan, recorded
 
 STEPS, PROMPTS, GROUP = 20, 4, 8
-ONE_OF_EACH_KIND = ("dr_grpo", "grpo_kl", "top_entropy", "grpo_dropout", "re_max", "rlep")
+ONE_OF_EACH_KIND = (
+    "dr_grpo",  # credit
+    "gapo",  # reward
+    "semantic_maxent",  # bonus, with a memory
+    "dapo",  # groups
+    "grpo_dropout",  # rollouts
+    "top_entropy",  # tokens
+    "gspo",  # ratio
+    "grpo_kl",  # regulariser
+    "re_max",  # replay
+    "rlep",  # joined rollouts
+)
 CASES = [(method, domain) for method in METHODS for domain in ("graph_coloring", "mathir")] + [
     (method, domain)
     for method in ONE_OF_EACH_KIND
@@ -63,13 +75,25 @@ def test_twenty_steps_stopped_and_resumed(method: str, domain: str, tmp_path: Pa
         assert all(map(math.isfinite, numbers)), line
     totals = {name.removeprefix("total/"): lines[-1][name] for name in lines[-1] if name.startswith("total/")}
     assert totals == folder.summary()["totals"]
+    assert totals["tokens"] == round(
+        sum(line["length"] * rollouts for line, rollouts in zip(lines, generated(lines), strict=True))
+    )
     trained = totals["rollouts"] - totals["discarded"]
     if method == "dapo":
         assert totals["rollouts"] % (PROMPTS * GROUP) == 0
         assert trained <= STEPS * PROMPTS * GROUP <= totals["rollouts"]
+        assert totals["updates"] == sum(line["learning_rate"] is not None for line in lines)
     elif METHODS[method].makers:
         assert totals["proposed"] == len((path / "tasks.jsonl").read_text().splitlines()) > 0
         assert trained <= totals["rollouts"]
     else:
         assert trained == totals["rollouts"] == STEPS * PROMPTS * GROUP
-    assert totals["updates"] <= STEPS * recorded(folder).config.update.per_step
+        assert totals["updates"] == STEPS
+        passes = METHODS[method].needs_statistics + METHODS[method].needs_reference
+        assert totals["scored"] == passes * trained
+
+
+def generated(lines: list[dict[str, Any]]) -> list[int]:
+    """Rollouts of every step, from the running totals."""
+    totals = [0, *(line["total/rollouts"] for line in lines)]
+    return [after - before for before, after in pairwise(totals)]
