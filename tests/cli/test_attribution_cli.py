@@ -83,7 +83,7 @@ def test_learn_and_retain(call: Call, sweep: Path) -> None:
     # Both are always right at last; what was within reach stays in the arm that keeps its modes.
     assert {float(r["after"]) for key, r in found.items() if key[1] == "accuracy"} == {1.0}
     kept = {arm: float(found[arm, "modes", "retain"]["change"]) for arm in ("grpo", "svs")}
-    assert kept["svs"] > kept["grpo"] + 0.1
+    assert kept["svs"] > kept["grpo"] + 0.05
     document = json.loads(call("attribution", "learn-retain", sweep, "--format", "json").stdout)
     assert len(document["rows"]) == 8
     assert any("an unchanged policy has no change" in note for note in document["notes"])
