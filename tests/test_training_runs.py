@@ -49,6 +49,13 @@ def test_tables_of_runs(run: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_budget_may_end_a_run_before_its_last_step(run: Path) -> None:
+    summary = run / "summary.json"
+    summary.write_text(json.dumps(json.loads(summary.read_text()) | {"steps": 99}))
+    assert set(mb.load_training(run).last()["step"]) == {STEPS}
+    assert len(mb.load_results(run)[0]) == 2
+
+
 def test_costs(run: Path) -> None:
     [cost] = mb.load_training(run).costs().to_dict("records")
     checkpoint = run / "checkpoints/step-000004"
