@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from modebench.analysis import plots as plots
     from modebench.analysis.compare import compare
     from modebench.analysis.curves import curves, mode_spectrum
+    from modebench.analysis.gradient_bearing import gradient_bearing
+    from modebench.analysis.learn_retain import learn_retain
+    from modebench.analysis.overhead import overhead
     from modebench.analysis.power import power
+    from modebench.analysis.proposal_rates import proposal_rates
     from modebench.analysis.summary import prompt_table, summarize
+    from modebench.analysis.teachability import asked_again, teachability
     from modebench.config import EvalConfig, Selection
     from modebench.errors import InputError, UsageError
     from modebench.evaluation import evaluate
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from modebench.sampling import load_engine
     from modebench.sampling.base import GenerationSettings
     from modebench.tasks import Task, TaskSet, load_tasks, read_tasks, write_tasks
+    from modebench.training_runs import load_training
     from modebench.verifiers import InvalidReference, Verdict, verify, verify_many
 
 _HOMES = {
@@ -42,20 +48,27 @@ _HOMES = {
     "TaskSet": "modebench.tasks",
     "UsageError": "modebench.errors",
     "Verdict": "modebench.verifiers",
+    "asked_again": "modebench.analysis.teachability",
     "compare": "modebench.analysis.compare",
     "curves": "modebench.analysis.curves",
     "evaluate": "modebench.evaluation",
+    "gradient_bearing": "modebench.analysis.gradient_bearing",
+    "learn_retain": "modebench.analysis.learn_retain",
     "load_engine": "modebench.sampling",
     "load_results": "modebench.results",
     "load_run": "modebench.samples",
     "load_runs": "modebench.samples",
     "load_samples": "modebench.samples",
     "load_tasks": "modebench.tasks",
+    "load_training": "modebench.training_runs",
     "mode_spectrum": "modebench.analysis.curves",
+    "overhead": "modebench.analysis.overhead",
     "power": "modebench.analysis.power",
     "prompt_table": "modebench.analysis.summary",
+    "proposal_rates": "modebench.analysis.proposal_rates",
     "read_tasks": "modebench.tasks",
     "summarize": "modebench.analysis.summary",
+    "teachability": "modebench.analysis.teachability",
     "verify": "modebench.verifiers",
     "verify_many": "modebench.verifiers",
     "write_tasks": "modebench.tasks",
@@ -72,20 +85,27 @@ __all__ = [
     "UsageError",
     "Verdict",
     "__version__",
+    "asked_again",
     "compare",
     "curves",
     "evaluate",
+    "gradient_bearing",
+    "learn_retain",
     "load_engine",
     "load_results",
     "load_run",
     "load_runs",
     "load_samples",
     "load_tasks",
+    "load_training",
     "mode_spectrum",
+    "overhead",
     "power",
     "prompt_table",
+    "proposal_rates",
     "read_tasks",
     "summarize",
+    "teachability",
     "verify",
     "verify_many",
     "write_tasks",

@@ -47,8 +47,8 @@ class TrainingRun:
 
     @property
     def last(self) -> Run:
-        """The evaluation of its result."""
-        return self.evaluations[self.summary["steps"]]
+        """The evaluation of its result: of its last step, which a budget may have set."""
+        return self.evaluations[self.summary["step"]]
 
     def identity(self) -> dict[str, Any]:
         """Domain (several are joined by +, a file of tasks stands under its name), arm and seed."""
@@ -175,7 +175,7 @@ def load_training(sources: Source | Iterable[Source]) -> TrainingRuns:
             warnings.append(f"unfinished: {folder} stands at {where} and is left out")
             continue
         steps = {run.folder.manifest["step"]: run for run in evaluations}
-        for step in (0, summary["steps"]):
+        for step in (0, summary["step"]):
             if step not in steps:
                 raise UsageError(f"{folder} has finished, but has no evaluation of step {step}")
         found.append(TrainingRun(folder, summary, steps))

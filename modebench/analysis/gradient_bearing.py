@@ -90,11 +90,10 @@ def gradient_bearing(
 
 
 def sources_of(steps: pd.DataFrame) -> list[str]:
-    """Where the groups of a log are from: its own tasks first, then what any step tells of."""
-    beside = [
-        name.removesuffix("/with_gradient") for name in map(str, steps) if name.endswith("/with_gradient")
-    ]
-    return [TASKS, *(name for name in beside if steps[f"{name}/with_gradient"].notna().any())]
+    """Where the groups of a log are from, those that any step has: the run's own tasks first."""
+    logged = [name for name in map(str, steps) if name.rpartition("/")[2] == "with_gradient"]
+    found = [name for name in logged if steps[name].notna().any()]
+    return [name.rpartition("/")[0] or TASKS for name in sorted(found, key=len)]
 
 
 def _shares(run: pd.DataFrame, source: str, edges: Sequence[IntArray]) -> FloatArray:

@@ -160,9 +160,9 @@ def teachability(
     Returns:
         a row a score (those of `SCORES` that some task has, and `ESTIMATE`, which is held against fresh
         alone) and target: ``score``, ``target``; ``n`` (tasks that have the score); ``r`` (Pearson) with
-        ``r_low``, ``r_high``, NaN where one of both is the same for all tasks; ``mixed`` (mean of the target
-        over these tasks); ``top`` (mean over the highest quarter by the score) with ``top_low``,
-        ``top_high``.
+        ``r_low``, ``r_high``, NaN where one of both is the same for all tasks (limits: in many draws);
+        ``mixed`` (mean of the target over these tasks); ``top`` (mean over the highest quarter by the score)
+        with ``top_low``, ``top_high``.
 
     Raises:
         UsageError: draws below 1.
@@ -240,8 +240,9 @@ def highest_quarter(counts: FloatArray, x: FloatArray, y: FloatArray) -> FloatAr
 
 
 def _percentiles(values: FloatArray, tail: float) -> tuple[float, float]:
-    defined = values[~np.isnan(values)]
-    if not len(defined):
+    """Limits of the defined draws; NaN where so many are undefined that a limit could lie among them."""
+    undefined = np.isnan(values)
+    if undefined.mean() > 1 - tail:
         return np.nan, np.nan
-    low, high = np.quantile(defined, [1 - tail, tail])
+    low, high = np.quantile(values[~undefined], [1 - tail, tail])
     return float(low), float(high)

@@ -57,7 +57,9 @@ def test_sources_stand_apart() -> None:
     assert found.index.tolist() == ["tasks", "svs", "svs/write"]
     assert found["with_gradient"].tolist() == pytest.approx([2.5 / 3, (1 + 1) / 4, 1 / 3])
     assert np.isnan(found.loc["svs/write", "accuracy"])
-    # A run that never made a task has no such source.
+    # What was never asked, and what never made a task, has no row.
+    none = gradient_bearing(table.assign(with_gradient=np.nan), by="arm")
+    assert set(none["source"]) == {"svs", "svs/write"}
     assert gradient_bearing(table.assign(**{"svs/with_gradient": np.nan}), by="arm")["source"].nunique() == 2
 
 

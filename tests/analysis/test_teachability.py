@@ -157,6 +157,17 @@ def test_a_constant_target_has_no_correlation(make_samples: Make) -> None:
     assert entry(found, "teachability", "fresh")["top"] == 1
 
 
+def test_a_score_that_few_tasks_have_leaves_no_interval(make_samples: Make) -> None:
+    """One of 30 tasks is paid: a third of the draws miss it, and the others do not say how r varies."""
+    table = tasks([1] * 30, size=2, reward=[1.0] + [0.0] * 29)
+    found = teachability(asked_again(table, make_samples(["A.A."] * 15 + ["AAAA"] * 15)), draws=200)
+    paid = entry(found, "reward", "fresh")
+    assert paid["r"] == pytest.approx(np.corrcoef([1] + [0] * 29, [1] * 15 + [0] * 15)[0, 1])
+    assert np.isnan(paid["r_low"])
+    assert np.isnan(paid["r_high"])
+    assert np.isfinite(paid["top_low"])
+
+
 def test_what_is_refused(make_samples: Make) -> None:
     with pytest.raises(UsageError, match="no task has 8 further graded rollouts"):
         asked_again(tasks([1]), make_samples(["AAAA"]))

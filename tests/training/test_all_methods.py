@@ -75,9 +75,10 @@ def test_twenty_steps_stopped_and_resumed(method: str, domain: str, tmp_path: Pa
         assert all(map(math.isfinite, numbers)), line
     totals = {name.removeprefix("total/"): lines[-1][name] for name in lines[-1] if name.startswith("total/")}
     assert totals == folder.summary()["totals"]
-    assert totals["tokens"] == round(
-        sum(line["length"] * rollouts for line, rollouts in zip(lines, generated(lines), strict=True))
-    )
+    if not METHODS[method].makers:  # `length` is of answers alone
+        assert totals["tokens"] == round(
+            sum(line["length"] * rollouts for line, rollouts in zip(lines, generated(lines), strict=True))
+        )
     trained = totals["rollouts"] - totals["discarded"]
     if method == "dapo":
         assert totals["rollouts"] % (PROMPTS * GROUP) == 0
