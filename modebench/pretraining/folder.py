@@ -41,6 +41,13 @@ replay:
   coefficient: 5.0
 coaching:
   wrap: false
+svs:
+  form: menu
+  max_solutions: 1
+  problems: 8
+  solutions: 8
+  max_length: 128
+  empty: train
 synco:
   max_tokens: 128
 eval:
@@ -52,10 +59,13 @@ run:
   device: cpu
   threads: 1
 # The longest answers have 4, 8, 15, 8 and 7 tokens. The limit is also Dr. GRPO's divisor, beside which the
-# coefficient of replay has its meaning. Cards have up to 46, 38, 52, 63 and 104. There are few level-1 graphs up
-# to names: cards of the last steps only are remembered.
+# coefficient of replay has its meaning. Cards have up to 46, 38, 52, 63 and 104. There are few level-1 graphs
+# up to names: made tasks of the last steps only are remembered.
+# SVS as published would make some 25 times the rollouts of GRPO here, and among 16 tasks the band is often
+# empty. A menu is answered with what applies; a free text is seldom a task (README.md).
 level1:
-  graph_coloring: {rollout: {max_completion_length: 6}, synco: {max_tokens: 64, window: 16}}
+  graph_coloring:
+    {rollout: {max_completion_length: 6}, svs: {window: 64}, synco: {max_tokens: 64, window: 16}}
   countdown: {rollout: {max_completion_length: 10}}
   python_factors: {rollout: {max_completion_length: 16}, synco: {max_tokens: 64}}
   mathir: {rollout: {max_completion_length: 10}}

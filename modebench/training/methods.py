@@ -233,8 +233,8 @@ METHODS: dict[str, Method] = {
         Method(
             "svs",
             "SVS",
-            "GRPO on mixed groups of the run's tasks, of tasks made around right solutions of those it half "
-            "solves, and on making them, paid 1 if .125 n <= right <= .625 n",
+            "GRPO on mixed groups, also of tasks made around right answers where .125 n to .5 n are right, "
+            "and on making those, paid 1 if .125 n to .625 n are right",
             "Liang et al. 2025, arXiv:2508.14029, and its released code",
             (Advantage(kind="group_std"), Svs()),
             Surrogate(loss_agg_mode="seq-mean-token-mean"),

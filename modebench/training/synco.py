@@ -39,6 +39,7 @@ from modebench.synthesis.teaching import (
 from modebench.tasks import Task
 from modebench.training.batch import Floats, Group, Rollout
 from modebench.training.combining import (
+    BASELINE,
     FOREIGN_ROLLOUTS,
     GRADED_REWARDS,
     MADE_TASKS,
@@ -218,6 +219,11 @@ class SynCo(Part):
             MADE_TASKS: "one part of a method makes tasks",
             **dict.fromkeys((PREFIXES, FOREIGN_ROLLOUTS, MIXED_ONLY), reason),
         }
+
+    @property
+    def requires(self) -> Mapping[str, str]:
+        reason = "a card is worth what it is paid over the others of its step"
+        return {BASELINE: reason} if self.source == "joint" else {}
 
     def state(self, seed: int) -> Workshop:
         return Workshop(seed, self.window)

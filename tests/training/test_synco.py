@@ -355,5 +355,9 @@ def test_parts_that_need_tasks_to_come_back_are_refused() -> None:
     for added in ("svs", "coaching", "rlep", "dynamic_sampling"):
         with pytest.raises(UsageError, match="does not go with"):
             build("synco", adds=[added], max_completion_length=8)
+    with pytest.raises(UsageError, match="synco needs a baseline"):
+        build("reinforce", adds=["synco"], max_completion_length=8)
+    alone = {"synco.source": "random", "synco.unboxed": 1}
+    assert build("maxrl", alone, ["synco"], max_completion_length=8).agents == []
     assert build("synco", adds=["replay"], max_completion_length=8).agents == [SYNTHESIZER]
     assert METHODS["grpo"].agents == []
