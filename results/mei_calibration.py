@@ -49,7 +49,7 @@ SIZES = (4, 8, 16, 64)
 ROLLOUTS = max(SIZES)
 FORMS = ("mean", "ratio_of_sums", "advantage", "correct")
 MARGIN = 0.013
-SYNTHETIC_PROMPTS = 1000
+SYNTHETIC_PROMPTS = 400
 
 
 class Readings(NamedTuple):

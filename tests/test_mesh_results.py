@@ -20,7 +20,7 @@ STEPS = (0, 2, 4)
 def ran(folder: Path, arm: str, seed: int, kinds: tuple[str, str, str], **readings: list[float]) -> None:
     """A run of four steps, with evaluations of these policies at steps 0, 2 and 4."""
     for step, kind in zip(STEPS, kinds, strict=True):
-        evaluation(folder, kind, arm, seed, step)
+        evaluation(folder, kind, arm, seed, step, limit=16)
     same = {"mei/ratio_of_sums", "mei/advantage", "mei/correct", "mei/largest_strategy", "pcmd"}
     lines = []
     for place in range(4):
@@ -35,7 +35,7 @@ def ran(folder: Path, arm: str, seed: int, kinds: tuple[str, str, str], **readin
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweep")
     still = {"mei/mean": [1.0, 1.1, 0.9, 1.0], "entropy": [0.8, 0.81, 0.79, 0.8]}
-    for seed in (0, 1, 2):
+    for seed in (0, 1):
         ran(folder / f"graph_coloring/frozen/seed-{seed}", "frozen", seed, ("uniform",) * 3, **still)
     moving = {"mei/mean": [1.0, 1.0, 2.0, 2.0], "entropy": [0.8, 0.5, 0.4, 0.3]}
     kinds = ("uniform", "uniform", "collapsed")
@@ -86,7 +86,7 @@ def test_the_calibration_knows_its_policies(tmp_path: Path) -> None:
     found = pd.read_csv(tmp_path / "calibration.csv").set_index(["policy", "G"])
     assert found.loc[("4 equal", 16), "effective_modes"] == pytest.approx(4)
     assert found.loc[("2 equal", 4), "entropy"] == pytest.approx(0.6931, abs=1e-4)
-    assert found.loc[("4 equal", 16), "groups"] == 4000
+    assert found.loc[("4 equal", 16), "groups"] == 1600
     errors = found["sd"] / found["groups"] ** 0.5
     equal = found.index.get_level_values("policy").str.contains("equal")
     assert ((found["ratio_of_sums"] - 1).abs() < 4 * errors)[equal].all()

@@ -143,6 +143,9 @@ def test_mesh_is_the_same_on_any_number_of_processes(place: Place, tmp_path: Pat
         for folder in (one, two)
     ]
     for alone, shared in zip(*told, strict=True):
-        assert shared == pytest.approx(alone, rel=1e-2, abs=1e-5)
+        undefined = {name for name, value in alone.items() if value is None}
+        assert {name for name, value in shared.items() if value is None} == undefined
+        numbers = [{name: line[name] for name in line.keys() - undefined} for line in (alone, shared)]
+        assert numbers[1] == pytest.approx(numbers[0], rel=1e-2, abs=1e-5)
     assert told[0][0]["grad_norm/ratio"] == 0
     assert told[0][1]["grad_norm/ratio"] > 0
