@@ -89,9 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "sweep": sweep,
         "runs": [_run(asked.sweep, folder) for folder in folders],
     }
-    write_atomically(
-        asked.output / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    )
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    for folder in (asked.sweep, asked.output):
+        # Where a folder lay on the machine that made it says nothing elsewhere.
+        text = text.replace(f"{folder.absolute().parent}/", "")
+    write_atomically(asked.output / "manifest.json", text)
 
 
 def _sweep(folder: Path) -> dict[str, Any]:

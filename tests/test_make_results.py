@@ -71,6 +71,7 @@ def test_results_of_a_sweep(sweep: Path, make: Make, tmp_path: Path) -> None:
     assert row["seed_p_holm"] == row["seed_p"]
     assert found.loc[~found["primary"], "seed_p_holm"].isna().all()
     assert "flat − kept" in (out / "primary.md").read_text()
+    assert str(tmp_path) not in (out / "manifest.json").read_text()  # nor where the folders lay
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["runs"][0]["weights_sha256"] == hashlib.sha256(b"weights").hexdigest()
     assert [run["path"] for run in manifest["runs"]] == sorted(r["path"] for r in manifest["sweep"]["runs"])
