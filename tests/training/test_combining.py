@@ -169,9 +169,10 @@ def test_what_parts_declare_is_so(name: str) -> None:
     method.observe([mixed], state)
     credit = method._credit(mixed, state)
     assert (FOREIGN_ROLLOUTS in declared) == (credit.group.size > mixed.size)
-    paid_G = mixed.reward_G
+    made = replace(mixed, source=next(iter(method.makers), mixed.source))
+    paid_G = made.reward_G
     for part in method.parts:
-        paid_G = part.reward(mixed, paid_G, state.parts.get(part.name))
+        paid_G = part.reward(made, paid_G, state.parts.get(part.name))
     assert (GRADED_REWARDS in declared) == (not set(paid_G) <= {0.0, 1.0})
 
 
