@@ -254,7 +254,7 @@ class SynCo(Part):
         return []
 
     def least_rollouts(self, planned: int) -> int:
-        return self.slots if self.agents else self.size
+        return self.slots
 
     def extend(self, groups: list[Group], sample: Sample, state: Workshop) -> list[Group]:
         """The groups of the tasks of this step, and where the synthesizer learns that of its cards."""
