@@ -80,7 +80,7 @@ class Report:
         counts: tasks that were too easy, learnable and too hard.
         recent: the same of the last ones.
         styles: the domain's own strategies in their order, then others by how often they were aimed at.
-        refusals: reasons and how often each, the most frequent first.
+        refusals: faults of cards and how often each, the most frequent first.
     """
 
     cards: int
@@ -119,7 +119,7 @@ class Report:
             lines.append(f"Not explored yet: {', '.join(unused)}.")
         if self.refusals:
             told = ", ".join(f"{reason} ({count})" for reason, count in self.refusals)
-            lines.append(f"Cards were refused as: {told}.")
+            lines.append(f"Faults of your cards: {told}.")
         text = "\n".join(lines)
         return text if len(text) <= MAX_REPORT else f"{text[: MAX_REPORT - 1]}…"
 

@@ -82,7 +82,7 @@ class Workshop:
 
     Args:
         seed: of the run.
-        window: tasks and interactions that are remembered.
+        window: tasks that are remembered.
 
     Attributes:
         step: steps begun.
@@ -99,7 +99,7 @@ class Workshop:
         self.seed, self.step = seed, 0
         self.examples: list[Task] = []
         self.gates = Gates(Recent(window))
-        self.memory = InteractionMemory(window)
+        self.memory = InteractionMemory()
         self.contexts: list[tuple[Message, ...]] = []
         self.pool: Pool = ()
         self.source: str | None = None
@@ -164,7 +164,7 @@ class SynCo(Part):
         pay: of a card: ``gated``, or the ``additive`` variant of the released code.
         unboxed: what a right answer in another form than the profile's is paid.
         keep: what is trained on: every ``valid`` task, or those that are ``teachable``, T > 0.
-        window: tasks that a new one must differ from, and cards that the context is about.
+        window: tasks, the last ones, that a new one must differ from.
         every: steps between two contexts.
         max_tokens: of a card.
     """
@@ -254,7 +254,7 @@ class SynCo(Part):
         return []
 
     def least_rollouts(self, planned: int) -> int:
-        return self.slots if self.agents else self.size
+        return self.slots
 
     def extend(self, groups: list[Group], sample: Sample, state: Workshop) -> list[Group]:
         """The groups of the tasks of this step, and where the synthesizer learns that of its cards."""
@@ -278,7 +278,7 @@ class SynCo(Part):
             if self.keep == "valid" or (state.proposals[number].teachability or 0) > 0
         ]
         if self.source == "joint" and written is not None and len(answered) == len(tasks):
-            trained.append(_paid(written, [proposal.reward for proposal in state.proposals]))
+            trained.append(_paid(written, state.proposals))
         return [*groups, *trained]
 
     def proposals(self, state: Workshop) -> Sequence[Proposal]:
@@ -383,11 +383,10 @@ def _interaction(draft: Draft, proposal: Proposal) -> Interaction:
     return Interaction(draft.domain, draft.level, style, refused, rate)
 
 
-def _paid(written: Group, rewards: Sequence[float | None]) -> Group:
+def _paid(written: Group, proposals: Sequence[Proposal]) -> Group:
     """The group of the cards with what each is paid."""
-    paid = (
-        replace(rollout, reward=reward)
-        for rollout, reward in zip(written.rollouts, rewards, strict=True)
-        if reward is not None
-    )
+    paid = []
+    for rollout, proposal in zip(written.rollouts, proposals, strict=True):
+        assert proposal.reward is not None  # every task of the step was tried
+        paid.append(replace(rollout, reward=proposal.reward))
     return replace(written, rollouts=tuple(paid))

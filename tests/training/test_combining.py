@@ -33,7 +33,6 @@ from modebench.training.method import Method, MethodState
 from modebench.training.methods import METHODS, PARTS, build
 from modebench.training.part import Part, Stage
 from modebench.training.recipe import run_updates
-from modebench.training.synco import Workshop
 from modebench.training.update import Updater
 from tests.training.groups import Bigram, moded, worth
 
@@ -170,12 +169,10 @@ def test_what_parts_declare_is_so(name: str) -> None:
     method.observe([mixed], state)
     credit = method._credit(mixed, state)
     assert (FOREIGN_ROLLOUTS in declared) == (credit.group.size > mixed.size)
-    paid_G = mixed.reward_G
+    made = replace(mixed, source=next(iter(method.makers), mixed.source))
+    paid_G = made.reward_G
     for part in method.parts:
-        own = state.parts.get(part.name)
-        if isinstance(own, Workshop):  # it grades answers to its own tasks, by the form that was asked for
-            own.profile = "direct"
-        paid_G = part.reward(replace(mixed, source=part.name), paid_G, own)
+        paid_G = part.reward(made, paid_G, state.parts.get(part.name))
     assert (GRADED_REWARDS in declared) == (not set(paid_G) <= {0.0, 1.0})
 
 

@@ -78,9 +78,7 @@ def test_a_run_ends_when_its_budget_is_spent(form: str, tmp_path: Path) -> None:
 
 
 def test_a_schedule_that_needs_its_last_step_is_refused() -> None:
-    with pytest.raises(
-        UsageError, match=r"optimizer\.schedule is cosine, .* with svs the budget"
-    ):
+    with pytest.raises(UsageError, match=r"optimizer\.schedule is cosine, .* with svs the budget"):
         planned(budget=80, optimizer__schedule="cosine")
     with pytest.raises(UsageError, match="budget is 4, expected at least 8"):
         planned(budget=4)
