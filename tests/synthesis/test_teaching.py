@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modebench.analysis.teachability import teaching_value
 from modebench.synthesis.teaching import (
     ADDITIVE_WEIGHTS,
     REJECTED,
@@ -30,6 +31,12 @@ def test_teachability_by_hand() -> None:
 def test_teachability_is_symmetric_and_a_share(mu: float) -> None:
     assert teachability(mu) == pytest.approx(teachability(1 - mu))
     assert 0 <= teachability(mu) <= 1
+
+
+@settings(deadline=None)
+@given(SHARES, st.floats(0, 5))
+def test_what_is_paid_is_what_is_analysed(mu: float, slope: float) -> None:
+    assert float(teaching_value(mu, slope)) == pytest.approx(teachability(mu, slope))
 
 
 @settings(deadline=None)
