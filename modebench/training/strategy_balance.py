@@ -88,7 +88,7 @@ def balance(r_M: Floats, divergence: Literal["kl_uniform", "js"] = "kl_uniform")
     log_share_M = shifted_M - np.log(np.exp(shifted_M).sum())
     share_M = np.exp(log_share_M)
     if divergence == "kl_uniform":
-        return Balance(float(-(log_share_M + np.log(m)).mean()), share_M - 1 / m, share_M)
+        return Balance(max(0.0, float(-(log_share_M + np.log(m)).mean())), share_M - 1 / m, share_M)
     middle_M = np.log((share_M + 1 / m) / 2)
     over_M = np.where(share_M > 0, log_share_M - middle_M, 0.0) / 2
     under = (-np.log(m) - middle_M).mean() / 2

@@ -257,5 +257,9 @@ def test_prefixes_are_needed_where_they_are_the_strategies() -> None:
     with pytest.raises(UsageError, match="needs prefixes"):
         build("dr_grpo", adds=["strategy_balance"], max_completion_length=8)
     build("dr_grpo", {"strategy_balance.group_by": "mode"}, ["strategy_balance"], max_completion_length=8)
-    for name in METHODS.keys() - {"mesh", "coach_only"}:
+    for name in METHODS.keys() - {
+        "mesh",
+        "coach_only",
+        "synco",
+    }:  # SynCo asks no task of the run with a prefix
         build(name, adds=["strategy_balance", "coaching"], max_completion_length=8)

@@ -158,7 +158,7 @@ def test_metrics_of_a_batch_by_hand() -> None:
     groups = [moded("a", "a", "b", None), moded("a", "b", "c", "d"), moded(None, None, None, None)]
     metrics = batch_metrics(groups, method.credit(groups, method.state(0)))
     assert metrics == {
-        "groups": 4,
+        "groups": 3,
         "reward": 7 / 12,
         "accuracy": 7 / 12,
         "malformed": 0,
