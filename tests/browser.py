@@ -12,6 +12,8 @@ import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+WAIT = 120_000
+"""Milliseconds after which a page counts as stuck; a busy machine is no failure."""
 
 
 class Page:
@@ -39,7 +41,7 @@ class Page:
     def wait_for_text(self, selector: str, text: str) -> None:
         """Wait until an element holds exactly this text."""
         sync_api = pytest.importorskip("playwright.sync_api")
-        sync_api.expect(self.page.locator(selector)).to_have_text(text)
+        sync_api.expect(self.page.locator(selector)).to_have_text(text, timeout=WAIT)
 
     def fetched(self) -> list[str]:
         return [url for url in self.requests if not url.startswith(("data:", "blob:"))]
@@ -56,8 +58,9 @@ def opened(file: Path, scheme: str = "light") -> Iterator[Page]:
         browser = started.chromium.launch(executable_path=program, args=_FLAGS)
         try:
             page = Page(browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme))
+            page.page.set_default_timeout(WAIT)
             page.page.goto(file.absolute().as_uri())
-            page.page.wait_for_selector("html[data-ready=true]", timeout=30_000)
+            page.page.wait_for_selector("html[data-ready=true]", timeout=WAIT)
             yield page
         finally:
             browser.close()
