@@ -16,14 +16,16 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def modebench(tmp_path: Path) -> Command:
     """Run the real command line in a folder of its own."""
 
-    def run(*arguments: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, stdin: str | None = None, timeout: float = 300
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "modebench", *map(str, arguments)],
             cwd=tmp_path,
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=timeout,
         )
 
     return run

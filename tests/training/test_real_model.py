@@ -34,7 +34,7 @@ def test_a_few_updates(method: str, smollm2: Path, tmp_path: Path, modebench: Co
     """It is right about once in two hundred tries here, which is enough for a gradient in some steps."""
     sets = [piece for text in SMALL for piece in ("--set", text)]
     asked = ["--method", method, "--model", f"hf/{smollm2}", "--domain", "graph", "--steps", str(STEPS)]
-    done = modebench("train", *asked, *sets, "--output", method)
+    done = modebench("train", *asked, *sets, "--output", method, timeout=3600)
     assert done.returncode == 0, done.stderr
     metrics = [json.loads(line) for line in (tmp_path / method / "metrics.jsonl").read_text().splitlines()]
     timing = [json.loads(line) for line in (tmp_path / method / "timing.jsonl").read_text().splitlines()]
