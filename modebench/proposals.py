@@ -63,10 +63,18 @@ def read_proposals(path: Path) -> pd.DataFrame:
     Raises:
         InputError: a field is missing or of the wrong kind; more were correct than were asked.
     """
-    rows = [_checked(path, line, record) for line, record in read_jsonl(path, torn_end=True)]
-    table = pd.DataFrame(rows, columns=["line", *(field.name for field in FIELDS)])
+    table = pd.DataFrame(proposal_lines(path), columns=["line", *(field.name for field in FIELDS)])
     numeric = [field.name for field in FIELDS if field.nullable and field.kinds in (_COUNT, _NUMBER)]
     return table.astype(dict.fromkeys(numeric, np.float64) | {"valid": bool})
+
+
+def proposal_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The same line by line, as they stand in the file, nulls as None.
+
+    Raises:
+        InputError: as `read_proposals`.
+    """
+    return (_checked(path, line, record) for line, record in read_jsonl(path, torn_end=True))
 
 
 def _checked(path: Path, line: int, record: Mapping[str, Any]) -> dict[str, Any]:

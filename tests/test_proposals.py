@@ -10,8 +10,9 @@ import pytest
 
 import modebench as mb
 from modebench.errors import InputError, UsageError
-from modebench.proposals import check_asked, choose_asked, proposed_tasks, read_proposals
+from modebench.proposals import FIELDS, check_asked, choose_asked, proposed_tasks, read_proposals
 from modebench.runs import json_line
+from modebench.training.proposals import Proposal
 from tests.trained_runs import proposal, refused
 
 
@@ -106,3 +107,8 @@ def test_evaluations_of_other_tasks(tmp_path: Path) -> None:
     other = written(tmp_path / "tasks.jsonl", proposal(0), proposal(2))
     with pytest.raises(UsageError, match="svs/step-000001/2 of the evaluation is another task"):
         check_asked(manifest, choose_asked(read_proposals(other)))
+
+
+def test_what_is_logged_is_what_is_read() -> None:
+    logged = Proposal("card", "python_factors", 1, False, "leak", "x").record(1, "synco")
+    assert set(logged) == {field.name for field in FIELDS}

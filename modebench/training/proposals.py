@@ -25,7 +25,6 @@ Failure = Literal[
     "leak",
     "held_out",
     "off_level",
-    "low_quality",
 ]
 """Why a proposed task is not valid.
 
@@ -35,7 +34,6 @@ be executed, has no mode, or too many to count. ``wrong``: the solution that bel
 ``copy``: it is the source task up to names and order. ``repeated``: likewise one that this run proposed
 before, or too near to one. ``leak``: its text gives the answer away. ``held_out``: it is a task of a frozen
 split that is not trained on. ``off_level``: more or less is to be answered than in its source.
-``low_quality``: it is refused by a score of its text.
 """
 Form = Literal["template", "menu", "free", "card", "law"]
 """How it was made: an operator drawn at random or chosen by the policy, a text of its own, a card, or a draw

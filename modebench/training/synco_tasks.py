@@ -13,7 +13,7 @@ from typing import Any
 
 from modebench.domains import get_domain
 from modebench.errors import InputError, UsageError
-from modebench.runs import read_jsonl
+from modebench.proposals import proposal_lines
 from modebench.synthesis.cards import Checked, Gates
 from modebench.tasks import Task
 from modebench.training.proposals import PROPOSALS, Proposal
@@ -68,13 +68,10 @@ def read_pool(folder: Path, tasks: Sequence[Task]) -> Pool:
     path = folder / PROPOSALS
     cells = {(task.domain, task.level) for task in tasks}
     steps: dict[int, list[Proposal]] = {}
-    for line, record in read_jsonl(path, torn_end=True):
-        try:
-            step, _ = record.pop("step"), record.pop("part")
-            proposal = Proposal(**record)
-        except (KeyError, TypeError) as error:
-            raise InputError(path, line, "record", f"is not a proposed task ({error})") from None
-        if type(step) is not int or step < 1:
+    for record in proposal_lines(path):
+        line, step, _ = record.pop("line"), record.pop("step"), record.pop("part")
+        proposal = Proposal(**record)
+        if step < 1:
             raise InputError(path, line, "step", f"is {step!r}, expected a step")
         if proposal.valid:
             _check(proposal, path, line, cells)

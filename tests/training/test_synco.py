@@ -323,7 +323,7 @@ def test_a_static_pool_has_the_other_runs_tasks_at_other_steps(tmp_path: Path) -
         ({"step": "x"}, "step"),
         ({"domain": "countdown"}, "domain"),
         ({"reference": {"cases": "8"}}, "reference"),
-        ({"unknown": 1}, "record"),
+        ({"valid": None}, "valid"),
     ],
 )
 def test_a_broken_pool_names_line_and_field(tmp_path: Path, change: dict[str, Any], field: str) -> None:
