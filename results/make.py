@@ -59,12 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--primary", action="append", default=[], metavar="A:B", help="a primary contrast, B - A"
     )
+    parser.add_argument(
+        "--runs", action="append", type=Path, default=[], metavar="DIR",
+        help="further training runs, beside those of the sweep",
+    )  # fmt: skip
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap (default: %(default)s)")
     asked = parser.parse_args(arguments)
     sweep = _sweep(asked.sweep)
-    runs, warnings = mb.load_results(asked.sweep)
+    runs, warnings = mb.load_results([asked.sweep, *asked.runs])
     folders = sorted({run.path.parent.parent for run in runs})
-    _check_complete(asked.sweep, sweep, folders)
+    _check_complete(asked.sweep, sweep, [path for path in folders if path.is_relative_to(asked.sweep)])
     samples = runs.samples(texts=False)
     arms = [BASE, *sorted(set(samples["arm"]) - {BASE})]
     primary = _contrasts(asked.primary, arms)
@@ -87,10 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "draws": asked.draws,
         "warnings": warnings,
         "sweep": sweep,
-        "runs": [_run(asked.sweep, folder) for folder in folders],
+        "runs": [_run(_path(folder, asked.sweep, asked.runs), folder) for folder in folders],
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    for folder in (asked.sweep, asked.output):
+    for folder in (asked.sweep, *asked.runs, asked.output):
         # Where a folder lay on the machine that made it says nothing elsewhere.
         text = text.replace(f"{folder.absolute().parent}/", "")
     write_atomically(asked.output / "manifest.json", text)
@@ -201,13 +205,21 @@ def _draw(folders: Sequence[Path], over: str | None, path: Path) -> None:
     pyplot.close(figure)
 
 
-def _run(sweep: Path, folder: Path) -> dict[str, Any]:
+def _path(folder: Path, sweep: Path, beside: Sequence[Path]) -> str:
+    """Where a run lies: in the sweep, or in a folder beside it, which is named then."""
+    if folder.is_relative_to(sweep):
+        return str(folder.relative_to(sweep))
+    root = next(path for path in beside if folder.is_relative_to(path))
+    return f"{root.name}/{folder.relative_to(root)}"
+
+
+def _run(path: str, folder: Path) -> dict[str, Any]:
     """What the results rest on, of one run."""
     summary = read_json_object(folder / "summary.json")
     weights = folder / summary["last_checkpoint"] / "model.safetensors"
     kept = ("method", "model", "seed", "steps", "totals", "last_checkpoint", "versions", "git", "platform")
     return {
-        "path": str(folder.relative_to(sweep)),
+        "path": path,
         "config_sha256": file_sha256(folder / "config.yaml"),
         "weights_sha256": file_sha256(weights) if weights.is_file() else None,
         **{name: summary[name] for name in kept},
