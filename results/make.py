@@ -7,7 +7,8 @@ Every number comes from the run folders, by the functions of the package:
 table.csv, table.md  the base and every arm at its last step, t intervals over seeds
 differences.csv      every pair of arms, and every arm against the base, paired by seed and prompt
 primary.md           of these the primary contrasts
-figure.png           PCMD and accuracy over the training steps, a panel a domain
+logged.csv           with --logged: what training logged, in three parts of the run and as a whole
+figure.png           PCMD and accuracy over training, or one against the other at its end; a panel a domain
 manifest.json        sweep.json, and of every run versions, totals and the SHA-256 of settings and weights
 
 A difference has an interval from a bootstrap of seeds and prompts (low, high), and a t interval and test over
@@ -21,7 +22,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--runs", action="append", type=Path, default=[], metavar="DIR",
         help="further training runs, beside those of the sweep",
     )  # fmt: skip
+    parser.add_argument("--logged", default="", metavar="NAME[,NAME]", help="what of metrics.jsonl to report")
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap (default: %(default)s)")
     asked = parser.parse_args(arguments)
     sweep = _sweep(asked.sweep)
@@ -84,7 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = differences(samples, arms, primary, asked.draws)
     write_atomically(asked.output / "differences.csv", found.to_csv(index=False))
     write_atomically(asked.output / "primary.md", _primary_table(found, asked.draws) + "\n")
-    _draw(folders, over, asked.output / "figure.png")
+    names = [name for name in asked.logged.split(",") if name]
+    if names:
+        table = logged(mb.load_training([asked.sweep, *asked.runs]).steps(), names)
+        write_atomically(asked.output / "logged.csv", table.to_csv(index=False, float_format="%.6g"))
+    _draw(folders, samples, over, asked.output / "figure.png")
     manifest = {
         "made": versions(),
         "primary": primary,
@@ -153,6 +159,38 @@ def differences(
     return found
 
 
+def logged(steps: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """What the training of every arm logged.
+
+    Args:
+        steps: log of all runs; see `modebench.training_runs.TrainingRuns.steps`.
+        names: columns of it; steps that have none, and arms without such a part, are left out.
+
+    Returns:
+        a row a domain, arm, name and part of the run (thirds, and all behind the first step): from_step,
+        to_step, runs, and mean and median over the steps of a run, averaged over the runs.
+
+    Raises:
+        UsageError: no run has logged a name.
+    """
+    unknown = [name for name in names if name not in steps]
+    if unknown:
+        raise mb.UsageError(f"no run has logged {unknown[0]}")
+    last = int(steps["step"].max())
+    cuts = [round(last * third / 3) for third in range(4)]
+    rows = []
+    for first, to in [*((low + 1, high) for low, high in pairwise(cuts)), (2, last)]:
+        part = steps[steps["step"].between(first, to)]
+        for (domain, arm), cell in part.groupby(["domain", "arm"]):
+            for name in names:
+                values = cell.dropna(subset=name).groupby("seed")[name]
+                if len(values):
+                    row = {"domain": domain, "arm": arm, "name": name, "from_step": first, "to_step": to}
+                    row |= {"runs": len(values), "mean": values.mean().mean()}
+                    rows.append({**row, "median": values.median().mean()})
+    return pd.DataFrame(rows)
+
+
 def _primary_table(found: pd.DataFrame, draws: int) -> str:
     """The primary contrasts in Markdown."""
 
@@ -191,17 +229,22 @@ def _primary_table(found: pd.DataFrame, draws: int) -> str:
     return render_grid(Grid(header, rows, None, notes, [True] * 3 + [False] * 8), "markdown")
 
 
-def _draw(folders: Sequence[Path], over: str | None, path: Path) -> None:
-    """The collapse curves of every domain."""
+def _draw(folders: Sequence[Path], ends: pd.DataFrame, over: str | None, path: Path) -> None:
+    """A panel a domain: the collapse curves, or where nothing was evaluated between, the ends in a plane."""
     samples = mb.load_samples([folder / "eval" for folder in folders], texts=False)
-    summary = mb.summarize(samples, ["domain", "arm", "step"], upper_level=over)
+    curves = samples["step"].nunique() > 2
+    if curves:
+        summary = mb.summarize(samples, ["domain", "arm", "step"], upper_level=over)
+    else:
+        summary = mb.summarize(ends, ["domain", "arm"], upper_level=over)
     domains = sorted(summary["domain"].unique())
-    figure, axes = pyplot.subplots(1, len(domains), figsize=(5.5 * len(domains), 4.5), squeeze=False)
+    figure, axes = pyplot.subplots(1, len(domains), figsize=(8 * len(domains), 4.5), squeeze=False)
     for domain, ax in zip(domains, axes[0], strict=True):
-        mb.plots.collapse_curve(summary[summary["domain"] == domain], ax, by="arm")
+        draw = mb.plots.collapse_curve if curves else mb.plots.accuracy_diversity
+        draw(summary[summary["domain"] == domain], ax, by="arm")
         ax.set_title(domain)
     figure.tight_layout()
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
 

@@ -77,6 +77,46 @@ def test_results_of_a_sweep(sweep: Path, make: Make, tmp_path: Path) -> None:
     assert [run["path"] for run in manifest["runs"]] == sorted(r["path"] for r in manifest["sweep"]["runs"])
 
 
+def test_runs_beside_a_sweep(sweep: Path, make: Make, tmp_path: Path) -> None:
+    beside = tmp_path / "beside"
+    for seed in (0, 1, 2):
+        run = beside / f"graph_coloring/seed-{seed}"
+        shutil.copytree(sweep / f"graph_coloring/kept/seed-{seed}", run)
+        for manifest in run.glob("eval/*/run.json"):
+            told = json.loads(manifest.read_text())
+            manifest.write_text(json.dumps(told | {"arm": "further"}))
+    out = tmp_path / "results"
+    assert make(sweep, out, "--runs", beside, "--primary", "further:kept", "--draws", 20) == 0
+    found = pd.read_csv(out / "differences.csv")
+    [row] = found[(found["a"] == "further") & (found["metric"] == "pcmd")].to_dict("records")
+    assert (row["b"], row["difference"], row["seeds"]) == ("kept", 0, 3)
+    text = (out / "manifest.json").read_text()
+    assert str(tmp_path) not in text
+    paths = [run["path"] for run in json.loads(text)["runs"]]
+    assert [path for path in paths if path.startswith("beside/")] == [
+        f"beside/graph_coloring/seed-{seed}" for seed in (0, 1, 2)
+    ]
+
+
+def test_what_was_logged_in_three_parts_of_the_runs() -> None:
+    logged = runpy.run_path(str(SCRIPT))["logged"]
+    steps = pd.DataFrame(
+        [
+            {"domain": "d", "arm": "a", "seed": seed, "step": step, "x": 10.0 * seed + step, "y": None}
+            for seed in (0, 1)
+            for step in range(1, 7)
+        ]
+    ).assign(y=lambda table: table["x"].where(table["step"] == 6))
+    found = logged(steps, ["x", "y"]).set_index(["name", "from_step", "to_step"]).sort_index()
+    assert list(found.loc["x"].index) == [(1, 2), (2, 6), (3, 4), (5, 6)]
+    # Means of the steps, 1.5, 4, 3.5 and 5.5, and 5 more for the mean of the two runs.
+    assert list(found.loc["x"]["mean"]) == [6.5, 9.0, 8.5, 10.5]
+    assert list(found.loc["y"].index) == [(2, 6), (5, 6)]  # the only parts that have any
+    assert list(found.loc["y"]["median"]) == [11.0, 11.0]
+    with pytest.raises(mb.UsageError, match="no run has logged z"):
+        logged(steps, ["z"])
+
+
 def test_tests_of_several_primary_contrasts_are_adjusted_together(
     sweep: Path, make: Make, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import signal
 import subprocess
@@ -13,10 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from modebench.cli.errors import exit_code
 from modebench.tiny import tiny_folder
 from modebench.training.batch import Group
 from modebench.training.part import Part
@@ -221,3 +224,35 @@ def test_two_processes_write_and_solve_what_one_does(tmp_path: Path) -> None:
         apart = sum(float((one[name] - two[name]).square().sum()) for name in one) ** 0.5
         # Where a gradient is rounding alone, the first step of AdamW has its sign.
         assert apart < 0.05 * moved
+
+
+def test_the_tasks_of_every_kept_checkpoint_are_asked_again(
+    joint: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """results/teachability.py: further rollouts come from the policy that the tasks met."""
+    main = runpy.run_path(str(ROOT / "results" / "teachability.py"))["main"]
+    sweep, work, out = joint[0].parent, tmp_path / "asked", tmp_path / "results"
+    arguments = [str(sweep), str(out), "--work", str(work), "--samples", "6", "--draws", "20"]
+    assert exit_code(lambda: main(arguments)) == 0
+    asked = pd.read_csv(out / "asked.csv")
+    proposed = pd.DataFrame(lines(joint[0] / "tasks.jsonl"))
+    valid = proposed[proposed["valid"] & proposed["size"].notna()]
+    assert len(asked) == len(valid) > 0
+    assert set(asked["step"]) == set(valid["step"])
+    assert set(asked["rollouts"]) == {4}  # behind the first two, which are as many as were logged
+    for step in set(asked["step"]):
+        manifest = json.loads((work / f"joint/step-{step - 1:06d}/evaluation/run.json").read_text())
+        assert manifest["model"].endswith(f"checkpoints/step-{step - 1:06d}")
+    teach = asked["teachability"] > 0
+    assert (teach == (asked["same"] == 1)).all()
+    before = (out / "table.csv").read_bytes()
+    assert exit_code(lambda: main(arguments)) == 0  # evaluations that are there are not made again
+    assert (out / "table.csv").read_bytes() == before
+    assert "teachability" in (out / "table.md").read_text()
+
+
+def test_asking_again_needs_tasks_that_were_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(ROOT / "results" / "teachability.py"))["main"]
+    (tmp_path / "empty").mkdir()
+    assert exit_code(lambda: main([str(tmp_path / "empty"), str(tmp_path / "out")])) == 2
+    assert capsys.readouterr().err.startswith("error: ")
