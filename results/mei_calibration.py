@@ -38,6 +38,7 @@ from matplotlib import pyplot
 import modebench as mb
 from modebench.analysis.diversity import pcmd
 from modebench.analysis.grid import DASH, Grid, render_grid
+from modebench.analysis.plots.series import COLORS, MARKERS
 from modebench.cli.errors import exit_code
 from modebench.evaluation import sample_seed
 from modebench.provenance import versions
@@ -185,16 +186,18 @@ def _markdown(table: pd.DataFrame) -> str:
 def _draw(table: pd.DataFrame, path: Path) -> None:
     """Mean of ratios and ratio of sums over the effective number of modes, a line a group size."""
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4), sharey=True)
+    table = table.assign(written=table["policy"].isin({read.name for read in policies(0)}))
     for form, ax in zip(("mean", "ratio_of_sums"), axes, strict=True):
-        for size, part in table.groupby("G"):
-            ordered = part.sort_values("effective_modes")
-            ax.plot(ordered["effective_modes"], ordered[form], "o-", label=f"G = {size}", linewidth=0.8)
-        ax.set_xlabel("effective modes")
-        ax.set_title(f"MEI, {form}")
-        ax.set_yscale("log")
-    axes[0].legend()
+        for number, (size, part) in enumerate(table.groupby("G")):
+            ordered = part[part["written"]].sort_values("effective_modes")
+            x, look = "effective_modes", {"color": COLORS[number], "marker": MARKERS[number]}
+            ax.plot(ordered[x], ordered[form], label=f"G = {size}", linewidth=0.8, **look)
+            models = part[~part["written"]]
+            ax.plot(models[x], models[form], linestyle="", markerfacecolor="white", **look)
+        ax.set(xlabel="effective modes", title=f"MEI, {form.replace('_', ' ')}", xscale="log", yscale="log")
+    axes[0].legend(title="hollow: models")
     figure.tight_layout()
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
 
