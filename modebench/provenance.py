@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 import sys
@@ -28,6 +29,17 @@ def versions() -> dict[str, Any]:
         "git": _git(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
     }
+
+
+def placeless_json(document: Any, *folders: Path) -> str:
+    """A document as indented JSON that calls folders by their names alone.
+
+    Where a folder lay on the machine that made a result says nothing elsewhere.
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    for folder in folders:
+        text = text.replace(f"{folder.absolute().parent}/", "")
+    return text
 
 
 def _installed(name: str) -> str | None:

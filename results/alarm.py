@@ -16,7 +16,6 @@ manifest.json SHA-256 of what was read, and the versions
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +32,7 @@ import modebench as mb
 from modebench.analysis.alarm import Side, Threshold, calibrate, lead_times
 from modebench.analysis.grid import DASH, Grid, render_grid
 from modebench.cli.errors import exit_code
-from modebench.provenance import versions
+from modebench.provenance import placeless_json, versions
 from modebench.runs import file_sha256, read_json_object, read_jsonl, write_atomically
 
 FROZEN = "frozen"
@@ -79,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             str(folder.relative_to(asked.sweep)): file_sha256(folder / "metrics.jsonl") for folder in folders
         },
     }
-    write_atomically(asked.output / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+    write_atomically(asked.output / "manifest.json", placeless_json(manifest, asked.sweep, asked.output))
 
 
 def _logged(folder: Path) -> pd.DataFrame:
@@ -170,7 +169,7 @@ def _draw(logged: dict[Path, pd.DataFrame], path: Path) -> None:
             colour = f"C{arms.index(_arm(folder))}"
             label = _arm(folder) if folder.name == "seed-0" else None
             ax.plot(table["step"], table[name], color=colour, linewidth=0.9, label=label)
-            ax.set_title(f"{folder.parent.parent.name}: {name}")
+            ax.set(title=f"{folder.parent.parent.name}: {name}", xlabel="training step")
             if _arm(folder) == FROZEN and name in SIGNALS:
                 ax.axhline(thresholds(folder, logged)[name].value, color="grey", linewidth=0.6)
     axes[0][0].legend(fontsize="small")

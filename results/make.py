@@ -19,7 +19,6 @@ in all domains, for every metric by itself.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from itertools import combinations, pairwise
@@ -40,7 +39,7 @@ from modebench.analysis.sign_flip import holm
 from modebench.analysis.summary import summary_document
 from modebench.analysis.table import COLLAPSE_COLUMNS, COLLAPSE_LIMITS, render
 from modebench.cli.errors import exit_code
-from modebench.provenance import versions
+from modebench.provenance import placeless_json, versions
 from modebench.results import BASE
 from modebench.runs import file_sha256, read_json_object, write_atomically
 
@@ -99,10 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "sweep": sweep,
         "runs": [_run(_path(folder, asked.sweep, asked.runs), folder) for folder in folders],
     }
-    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    for folder in (asked.sweep, *asked.runs, asked.output):
-        # Where a folder lay on the machine that made it says nothing elsewhere.
-        text = text.replace(f"{folder.absolute().parent}/", "")
+    text = placeless_json(manifest, asked.sweep, *asked.runs, asked.output)
     write_atomically(asked.output / "manifest.json", text)
 
 

@@ -15,7 +15,6 @@ manifest.json of every run the steps asked, and the SHA-256 of its tasks and of 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ from modebench.analysis.teachability import TARGETS, asked_again, teachability
 from modebench.cli import cli
 from modebench.cli.errors import exit_code
 from modebench.proposals import check_asked, choose_asked, proposed_tasks, read_proposals
-from modebench.provenance import versions
+from modebench.provenance import placeless_json, versions
 from modebench.runs import MANIFEST, file_sha256, write_atomically
 from modebench.samples import Run, load_run
 from modebench.tasks import write_tasks
@@ -72,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_atomically(asked.output / "table.csv", table.to_csv(index=False))
     write_atomically(asked.output / "table.md", _markdown(table, asked.samples).rstrip() + "\n")
     document = {"made": versions(), "samples": asked.samples, "draws": asked.draws, "runs": manifest}
-    write_atomically(asked.output / "manifest.json", json.dumps(document, indent=2) + "\n")
+    write_atomically(
+        asked.output / "manifest.json", placeless_json(document, asked.sweep, asked.output, work)
+    )
     return 0
 
 
