@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the results of a sweep.
 
     Raises:
-        UsageError: the folder holds no sweep or no finished run, or a contrast names no arm.
+        UsageError: the folder holds no sweep or no finished run, a contrast names no arm, or no run has logged
+            a name of --logged.
     """
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sweep", type=Path, help="folder of modebench sweep")
@@ -73,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples = runs.samples(texts=False)
     arms = [BASE, *sorted(set(samples["arm"]) - {BASE})]
     primary = _contrasts(asked.primary, arms)
+    names = [name for name in asked.logged.split(",") if name]
+    told = logged(mb.load_training([asked.sweep, *asked.runs]).steps(), names) if names else None
     over = "seed" if samples["seed"].nunique() > 1 else None
     asked.output.mkdir(parents=True, exist_ok=True)
     document = summary_document(samples, ["domain", "arm"], upper_level=over, chance=runs.chance())
@@ -85,10 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = differences(samples, arms, primary, asked.draws)
     write_atomically(asked.output / "differences.csv", found.to_csv(index=False))
     write_atomically(asked.output / "primary.md", _primary_table(found, asked.draws) + "\n")
-    names = [name for name in asked.logged.split(",") if name]
-    if names:
-        table = logged(mb.load_training([asked.sweep, *asked.runs]).steps(), names)
-        write_atomically(asked.output / "logged.csv", table.to_csv(index=False, float_format="%.6g"))
+    if told is not None:
+        write_atomically(asked.output / "logged.csv", told.to_csv(index=False, float_format="%.6g"))
     _draw(folders, samples, over, asked.output / "figure.png")
     manifest = {
         "made": versions(),
@@ -163,8 +164,8 @@ def logged(steps: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         names: columns of it; steps that have none, and arms without such a part, are left out.
 
     Returns:
-        a row a domain, arm, name and part of the run (thirds, and all behind the first step): from_step,
-        to_step, runs, and mean and median over the steps of a run, averaged over the runs.
+        a row a domain, arm, name and part of the steps (thirds of the longest run, and all behind the
+        first): from_step, to_step, runs, and mean and median over the steps of a run, averaged over the runs.
 
     Raises:
         UsageError: no run has logged a name.
