@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the results of a sweep.
 
     Raises:
-        UsageError: the folder holds no sweep or no finished run, a contrast names no arm, or no run has logged
-            a name of --logged.
+        UsageError: the folder holds no sweep or no finished run, a contrast names no arm, or no run has
+            logged a name of --logged.
     """
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sweep", type=Path, help="folder of modebench sweep")
