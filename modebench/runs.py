@@ -57,10 +57,7 @@ class RunFolder:
         Raises:
             UsageError: the folder holds something already; nothing is touched.
         """
-        if in_use(path):
-            raise UsageError(
-                f"output folder {path} is in use; choose another, or continue it with --resume {path}"
-            )
+        refuse_in_use(path)
         path.mkdir(parents=True, exist_ok=True)
         remove_drafts(path)
         run = cls(path, {"schema": RUN_SCHEMA, **manifest})
@@ -171,6 +168,18 @@ class ResponseWriter:
 def in_use(path: Path) -> bool:
     """Whether something stands at `path`, other than what a killed process was still writing."""
     return path.exists() and (not path.is_dir() or any(not entry.match(_DRAFTS) for entry in path.iterdir()))
+
+
+def refuse_in_use(path: Path) -> None:
+    """Say that a new run cannot be written to `path`, where it cannot.
+
+    Raises:
+        UsageError: something stands there.
+    """
+    if in_use(path):
+        raise UsageError(
+            f"output folder {path} is in use; choose another, or continue it with --resume {path}"
+        )
 
 
 def remove_drafts(path: Path) -> None:

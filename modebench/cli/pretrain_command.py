@@ -12,6 +12,7 @@ from modebench.cli import options as shared
 from modebench.cli.errors import INTERRUPTED, OK
 from modebench.cli.train_command import require_extra
 from modebench.errors import UsageError
+from modebench.runs import refuse_in_use
 
 
 @click.command("pretrain")
@@ -28,6 +29,10 @@ def command(output: Path | None, seed: int, card: bool, resume: Path | None) -> 
     card) and card/ (the run folders behind the card).
     """
     require_extra()
+    if resume is None:  # before the imports, which take seconds
+        if output is None:
+            raise UsageError("--output is missing, e.g. --output runs/tiny")
+        refuse_in_use(output)
     from modebench.pretraining.folder import PretrainingFolder
     from modebench.pretraining.pretrain import PretrainConfig
 
@@ -35,8 +40,6 @@ def command(output: Path | None, seed: int, card: bool, resume: Path | None) -> 
         folder = PretrainingFolder.open(resume)
     elif output is not None:
         folder = PretrainingFolder.create(output, PretrainConfig(seed=seed))
-    else:
-        raise UsageError("--output is missing, e.g. --output runs/tiny")
     try:
         folder.run(_show)
         if card:

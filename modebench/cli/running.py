@@ -22,7 +22,7 @@ from modebench.errors import UsageError
 from modebench.evaluation import Progress, create_run, samples_asked
 from modebench.probing import read_prefixes
 from modebench.prompts import build_messages
-from modebench.runs import MANIFEST, RunFolder, in_use
+from modebench.runs import MANIFEST, RunFolder, refuse_in_use
 from modebench.sampling import Engine, EngineOptions, load_engine, parse_model
 from modebench.sampling.base import GenerationSettings
 from modebench.tiny import model_defaults
@@ -124,10 +124,7 @@ def open_work(ctx: click.Context, options: dict[str, Any], command: str) -> Work
     configs[0].selection.load()
     engine_options = EngineOptions(**{entry.name: options[entry.name] for entry in fields(EngineOptions)})
     output = options["output"] or _default_output(options["model"])
-    if in_use(output):
-        raise UsageError(
-            f"output folder {output} is in use; choose another, or continue it with --resume {output}"
-        )
+    refuse_in_use(output)
     if kind in ("hf", "vllm"):
         click.echo(f"loading {options['model']} …", err=True)
     engine = load_engine(options["model"], engine_options)

@@ -23,7 +23,7 @@ from modebench.errors import UsageError
 from modebench.pretraining.corpus import Frozen, Pool, make_pool
 from modebench.pretraining.pretrain import PoolSize, PretrainConfig, Pretrainer, Shape, Share, Stage
 from modebench.provenance import versions
-from modebench.runs import in_use, json_line, read_json_object, write_atomically
+from modebench.runs import json_line, read_json_object, refuse_in_use, write_atomically
 from modebench.tiny import PROFILE_FILE
 
 SETTINGS, LOG, POLICY, CARD = "pretraining.json", "log.jsonl", "policy", "card"
@@ -93,10 +93,7 @@ class PretrainingFolder:
         Raises:
             UsageError: something stands there already.
         """
-        if in_use(path):
-            raise UsageError(
-                f"output folder {path} is in use; choose another, or continue it with --resume {path}"
-            )
+        refuse_in_use(path)
         path.mkdir(parents=True, exist_ok=True)
         folder = cls(path, config)
         folder._write({"config": asdict(config), **versions()})

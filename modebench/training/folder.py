@@ -24,7 +24,14 @@ from typing import IO, Any
 
 from modebench.errors import InputError, UsageError
 from modebench.provenance import versions
-from modebench.runs import drop_torn_line, in_use, json_line, read_json_object, read_jsonl, write_atomically
+from modebench.runs import (
+    drop_torn_line,
+    json_line,
+    read_json_object,
+    read_jsonl,
+    refuse_in_use,
+    write_atomically,
+)
 from modebench.training.checkpoint import checkpoints_in, remove_drafts, step_name
 from modebench.training.proposals import PROPOSALS
 
@@ -51,10 +58,7 @@ class TrainingFolder:
         Raises:
             UsageError: something stands there already, or it cannot be written to.
         """
-        if in_use(path):
-            raise UsageError(
-                f"output folder {path} is in use; choose another, or continue it with --resume {path}"
-            )
+        refuse_in_use(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_atomically(path / CONFIG, config)

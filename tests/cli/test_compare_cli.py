@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,16 +15,35 @@ import pytest
 from tests.conftest import Command
 
 ASKED = ("--domain", "countdown,graph", "-n", 12, "-k", 4)
+PLAIN = ("--domain", "countdown", "-n", 12, "-k", 4)
+
+
+def evaluate(model: str, output: Path, *asked: object) -> None:
+    command = [sys.executable, "-m", "modebench", "eval", "-m", model, *asked, "-o", output]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def made_sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sides")
+    for side, model in (("A", "mock/uniform"), ("B", "mock/random")):
+        for seed in (1, 2, 3):
+            evaluate(model, path / side / f"s{seed}", *ASKED, "--seed", seed)
+    return path
 
 
 @pytest.fixture
-def sides(modebench: Command, tmp_path: Path) -> Path:
+def sides(made_sides: Path, tmp_path: Path) -> Path:
     """A/s1..s3 uniform, B/s1..s3 random answers, in `tmp_path`."""
-    for side, model in (("A", "mock/uniform"), ("B", "mock/random")):
-        for seed in (1, 2, 3):
-            done = modebench("eval", "-m", model, *ASKED, "--seed", seed, "-o", f"{side}/s{seed}")
-            assert done.returncode == 0, done.stderr
-    return tmp_path
+    return shutil.copytree(made_sides, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def plain_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plain") / "a"
+    evaluate("mock/uniform", path, *PLAIN)
+    return path
 
 
 def test_compare_in_every_format(modebench: Command, sides: Path) -> None:
@@ -74,12 +96,10 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_refusals_name_both_values(modebench: Command, name: str) -> None:
+def test_refusals_name_both_values(modebench: Command, plain_run: Path, tmp_path: Path, name: str) -> None:
     options, values = DIFFERENT[name]
-    asked = ("--domain", "countdown", "-n", 12, "-k", 4)
-    assert modebench("eval", "-m", "mock/uniform", *asked, "-o", "a").returncode == 0
-    made = modebench("eval", "-m", "mock/uniform", *asked, *options, "-o", "b")
-    assert made.returncode == 0, made.stderr
+    shutil.copytree(plain_run, tmp_path / "a")
+    evaluate("mock/uniform", tmp_path / "b", *PLAIN, *options)
     refused = modebench("compare", "a", "b")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.count("\n") == 1
