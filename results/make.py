@@ -229,7 +229,7 @@ def _primary_table(found: pd.DataFrame, draws: int) -> str:
 def _draw(folders: Sequence[Path], ends: pd.DataFrame, over: str | None, path: Path) -> None:
     """A panel a domain: the collapse curves, or where nothing was evaluated between, the ends in a plane."""
     samples = mb.load_samples([folder / "eval" for folder in folders], texts=False)
-    curves = samples["step"].nunique() > 2
+    curves = samples.groupby(["domain", "arm", "seed"])["step"].nunique().max() > 2
     if curves:
         summary = mb.summarize(samples, ["domain", "arm", "step"], upper_level=over)
     else:
