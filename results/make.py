@@ -6,7 +6,7 @@ Every number comes from the run folders, by the functions of the package:
 
 table.csv, table.md  the base and every arm at its last step, t intervals over seeds
 differences.csv      every pair of arms, and every arm against the base, paired by seed and prompt
-primary.md           of these the primary contrasts
+primary.md           of these the primary contrasts, where there are any
 logged.csv           with --logged: what training logged, in three parts of the run and as a whole
 figure.png           PCMD and accuracy over training, or one against the other at its end; a panel a domain
 manifest.json        sweep.json, and of every run versions, totals and the SHA-256 of settings and weights
@@ -87,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_atomically(asked.output / name, text.rstrip() + "\n")
     found = differences(samples, arms, primary, asked.draws)
     write_atomically(asked.output / "differences.csv", found.to_csv(index=False))
-    write_atomically(asked.output / "primary.md", _primary_table(found, asked.draws) + "\n")
+    if primary:
+        write_atomically(asked.output / "primary.md", _primary_table(found, asked.draws) + "\n")
     if told is not None:
         write_atomically(asked.output / "logged.csv", told.to_csv(index=False, float_format="%.6g"))
     _draw(folders, samples, over, asked.output / "figure.png")
