@@ -32,8 +32,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.special import bdtrc
 
 from modebench.analysis.pass_at_k import FloatArray, IntArray
@@ -121,6 +119,10 @@ def stream_of_position(copies: npt.ArrayLike, positions: int) -> IntArray:
     >>> stream_of_position([[1, 3], [3, 4]], 5).tolist()
     [0, 1, 2, 1, 1]
     """
+    # A quarter of a second that every command would wait for, and few need.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     pairs = np.asarray(copies, dtype=np.int64).reshape(-1, 2)
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(positions, positions))
     _, stream = connected_components(graph, directed=False)
