@@ -51,6 +51,14 @@ MEI = "tests/training/test_mei.py"
 COUPLING = "tests/training/test_coupling.py"
 COACHING = "tests/training/test_coaching.py"
 PREFIXES = "tests/test_coaching.py"
+SVS = "tests/training/test_svs.py"
+SYNCO = "tests/training/test_synco.py"
+TEACHING = "tests/synthesis/test_teaching.py"
+CARDS = "tests/synthesis/test_cards.py"
+VARIANTS = "tests/synthesis/test_variants.py"
+NOVELTY = "tests/synthesis/test_novelty.py"
+MEMORY = "tests/synthesis/test_memory.py"
+TEACHABILITY = "tests/analysis/test_teachability.py"
 MUTATIONS = (
     Mutation("verifiers/extraction.py", "text.rfind(_BOX)", "text.find(_BOX)", CONFORMANCE),
     Mutation("verifiers/extraction.py", "SHORT_LINE = Surface(160", "SHORT_LINE = Surface(161", CONFORMANCE),
@@ -182,6 +190,49 @@ MUTATIONS = (
     Mutation("coaching.py", "if prefix.applies(task) and ", "if not prefix.applies(task) and ", PREFIXES),
     Mutation("coach_model.py", "if problem is None and advices:", "if advices:", PREFIXES),
     Mutation("analysis/coach_check.py", 'found["value"] <= margin', 'found["value"] <= 1', PREFIXES),
+    Mutation("training/svs.py", "in_band(len(right), group.size, self.lower, self.upper)", "in_band(len(right), group.size, self.reward_lower, self.reward_upper)", SVS),
+    Mutation("training/svs.py", "in_band(_right(group), group.size, self.reward_lower, self.reward_upper)", "in_band(_right(group), group.size, self.lower, self.upper)", SVS),
+    Mutation("training/svs.py", "right[: self.max_solutions]", "right", SVS),
+    Mutation("training/svs.py", "if draft.key is None:", "if draft.key is not None and draft.failure:", SVS),
+    Mutation("training/svs.py", "if len(known) == group.size and max(known) > 0", "if len(known) == group.size", SVS),
+    Mutation("training/svs.py", "start += group.size", "start += 1", SVS),
+    Mutation("training/svs.py", "failure = failure or \"held_out\"", "pass", SVS),
+    Mutation("training/svs.py", "if draft.key is not None and not draft.is_copy}", "if draft.key is not None and draft.failure is None}", SVS),
+    Mutation("training/svs.py", "known[max(0, len(known) - window) :]", "known[:window]", SVS),
+    Mutation("training/svs.py", "*(group for group in answers.values() if group.mixed)", "*answers.values()", SVS),
+    Mutation("training/svs.py", "return mixed if self.empty", "return mixed if True or self.empty", SVS),
+    Mutation("training/synco.py", "if self.step % every == 0:", "if True:", SYNCO),
+    Mutation("training/synco.py", "paid_G[place] *= self.unboxed", "pass", SYNCO),
+    Mutation("training/synco.py", "if self.source == \"joint\" and written", "if written", SYNCO),
+    Mutation("training/synco.py", "and len(answered) == len(tasks):", "and True:", SYNCO),
+    Mutation("training/synco.py", "return REJECTED", "return 0.0", SYNCO),
+    Mutation("training/synco.py", "state.gates.recent.add(domain, grade.fields[\"problem\"])", "pass", SYNCO),
+    Mutation("training/synco.py", "state.memory.add(_interaction(draft, proposal))", "pass", SYNCO),
+    Mutation("training/synco.py", "(self.step - 1) % len", "self.step % len", SYNCO),
+    Mutation("training/synco.py", "mode_teachability(mu, len(modes), group.size, self.slope)", "mode_teachability(mu, 1, group.size, self.slope)", SYNCO),
+    Mutation("training/synco.py", "self.gates.recent.add(domain, text)", "pass", SYNCO),
+    Mutation("training/synco_tasks.py", "if checked.rejection is None:", "if True:", SYNCO),
+    Mutation("synthesis/teaching.py", "(value - 0.5) / 0.5", "value", TEACHING),
+    Mutation("synthesis/teaching.py", "gate(quality) * gate(reliability) * worth", "gate(quality) * worth", TEACHING),
+    Mutation("synthesis/teaching.py", "1 - slope * 2 * (mu - 0.5)", "1 - slope * (mu - 0.5)", TEACHING),
+    Mutation("synthesis/cards.py", "1.0 if solution == final else DIFFERENT", "1.0", CARDS),
+    Mutation("synthesis/cards.py", "if solution is None or final is None:", "if solution is None:", CARDS),
+    Mutation("synthesis/cards.py", "task.rejection if complete else \"unreadable\"", "task.rejection", CARDS),
+    Mutation("synthesis/cards.py", "elif novelty < LEAST_NOVELTY:", "elif novelty <= 0:", CARDS),
+    Mutation("synthesis/cards.py", "return None not in (reference.get(\"partial_colors\") or [None])", "return False", CARDS),
+    Mutation("synthesis/novelty.py", "1.0 if known_form == form else jaccard(own, known)", "jaccard(own, known)", NOVELTY),
+    Mutation("synthesis/novelty.py", "if known_domain == domain:", "if True:", NOVELTY),
+    Mutation("synthesis/novelty.py", "HELD_OUT = (\"eval\", \"dev\")", "HELD_OUT = (\"eval\",)", NOVELTY),
+    Mutation("synthesis/memory.py", "_counts(rates[-_COUNTED:])", "_counts(rates)", MEMORY),
+    Mutation("synthesis/memory.py", "(each.domain, each.level) == (domain, level)", "True", MEMORY),
+    Mutation("synthesis/memory.py", "rate < TOO_HARD", "rate <= TOO_HARD", "modebench/synthesis/memory.py"),
+    Mutation("synthesis/variants.py", "if failure is None and _size(", "if False and _size(", VARIANTS),
+    Mutation("synthesis/variants.py", "failure: Failure | None = free_failure(task, solution, reference)", "failure: Failure | None = None", VARIANTS),
+    Mutation("synthesis/variants.py", "if failure is None and _leaks(", "if False and _leaks(", VARIANTS),
+    Mutation("analysis/teachability.py", "early = place < wanted[prompt]", "early = place <= wanted[prompt]", TEACHABILITY),
+    Mutation("analysis/teachability.py", "right_left, left, size), left", "fresh, first, size), left", TEACHABILITY),
+    Mutation("analysis/teachability.py", "(fresh > 0) & (fresh < size)", "fresh > 0", TEACHABILITY),
+    Mutation("analysis/teachability.py", "1 - all_wrong - all_right", "1 - all_wrong", TEACHABILITY),
 )  # fmt: skip
 
 

@@ -47,6 +47,25 @@ def test_a_copy_is_not_new_and_another_task_is_newer(domain: str) -> None:
     assert all(Recent().novelty(domain, other) == 1 for other in others)
 
 
+def test_a_copy_that_is_spelt_otherwise_is_not_new() -> None:
+    variation = get_variation("pantry_plan")
+    known = load_tasks("pantry_plan", 1).tasks[0].reference
+    targets = {
+        key: {side: f"{value}.0" if "." not in value else f"{value}0" for side, value in sides.items()}
+        for key, sides in known["targets"].items()
+    }
+    recent = Recent()
+    recent.add("pantry_plan", variation.write(known))
+    assert features("pantry_plan", known | {"targets": targets}) != features("pantry_plan", known)
+    assert recent.novelty("pantry_plan", known | {"targets": targets}) == 0
+
+
+def test_tasks_of_other_domains_are_not_compared() -> None:
+    recent = Recent()
+    recent.add("python_factors", "P8,9")
+    assert recent.novelty("countdown", parsed("countdown", "C8,9=17")) == 1
+
+
 def test_only_the_last_tasks_count_and_a_memory_is_made_again() -> None:
     recent = Recent(window=2)
     for text in ("P8,9", "P10,12", "P14,15"):
