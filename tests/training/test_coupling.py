@@ -86,6 +86,8 @@ def test_neighbourhoods_by_hand() -> None:
     chain = np.array([[1.0, 0.96, 0.92], [0.96, 1.0, 0.96], [0.92, 0.96, 1.0]])
     assert neighbourhoods(chain, 0.05) == [0, 0, 0]
     assert neighbourhoods(chain[::2, ::2], 0.05) == [0, 1]
+    # So small that none is further than epsilon from another: they repel each other all the same.
+    assert neighbourhoods(np.array([[0.02, -0.02], [-0.02, 0.02]]), 0.05) == [0, 1]
 
 
 def test_adjusted_rand_by_hand() -> None:
