@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -120,10 +120,17 @@ def load_tasks(domain: str, level: int = 1, split: str = "eval") -> TaskSet:
         ValueError: no such domain; as SplitError, no such split or one that was altered.
     """
     from modebench.domains import DOMAINS, get_domain
-    from modebench.splits import load_split, make_split
+    from modebench.splits import load_split
 
     name = get_domain(domain).name
-    return load_split(name, level, split) if name in DOMAINS else make_split(name, level, split)
+    return load_split(name, level, split) if name in DOMAINS else _drawn(name, level, split)
+
+
+@lru_cache(maxsize=32)  # a run asks for its tasks several times, and counting their modes may take long
+def _drawn(domain: str, level: int, split: str) -> TaskSet:
+    from modebench.splits import make_split
+
+    return make_split(domain, level, split)
 
 
 def read_tasks(
