@@ -230,7 +230,7 @@ def _primary_table(found: pd.DataFrame, draws: int) -> str:
 def _draw(folders: Sequence[Path], ends: pd.DataFrame, over: str | None, path: Path) -> None:
     """A panel a domain: the collapse curves, or where nothing was evaluated between, the ends in a plane."""
     samples = mb.load_samples([folder / "eval" for folder in folders], texts=False)
-    curves = samples.groupby(["domain", "arm", "seed"])["step"].nunique().max() > 2
+    curves = has_curves(samples)
     if curves:
         summary = mb.summarize(samples, ["domain", "arm", "step"], upper_level=over)
     else:
@@ -244,6 +244,11 @@ def _draw(folders: Sequence[Path], ends: pd.DataFrame, over: str | None, path: P
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
+
+
+def has_curves(samples: pd.DataFrame) -> bool:
+    """Whether any run was evaluated between its first step and its last, which need not be those of others."""
+    return bool(samples.groupby(["domain", "arm", "seed"])["step"].nunique().max() > 2)
 
 
 def _path(folder: Path, sweep: Path, beside: Sequence[Path]) -> str:

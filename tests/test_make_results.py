@@ -98,6 +98,24 @@ def test_runs_beside_a_sweep(sweep: Path, make: Make, tmp_path: Path) -> None:
     ]
 
 
+def test_without_a_primary_contrast_there_is_no_table_of_them(
+    sweep: Path, make: Make, tmp_path: Path
+) -> None:
+    assert make(sweep, tmp_path, "--draws", 1) == 0
+    assert (tmp_path / "differences.csv").is_file()
+    assert not (tmp_path / "primary.md").exists()
+
+
+def test_runs_of_different_lengths_have_no_curves_of_their_own() -> None:
+    has_curves = runpy.run_path(str(SCRIPT))["has_curves"]
+    ends = pd.DataFrame(
+        [("d", "a", 0, 0), ("d", "a", 0, 40), ("d", "b", 0, 0), ("d", "b", 0, 24), ("d", "b", 1, 0)],
+        columns=["domain", "arm", "seed", "step"],
+    )
+    assert not has_curves(ends)
+    assert has_curves(pd.concat([ends, ends.iloc[:1].assign(step=20)]))
+
+
 def test_what_was_logged_in_three_parts_of_the_runs() -> None:
     logged = runpy.run_path(str(SCRIPT))["logged"]
     steps = pd.DataFrame(
