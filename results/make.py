@@ -247,7 +247,7 @@ def _draw(folders: Sequence[Path], ends: pd.DataFrame, over: str | None, path: P
 
 
 def has_curves(samples: pd.DataFrame) -> bool:
-    """Whether any run was evaluated between its first and its last step, which need not be those of others."""
+    """Whether a run was evaluated between its first and its last step, which need not be those of others."""
     return bool(samples.groupby(["domain", "arm", "seed"])["step"].nunique().max() > 2)
 
 
