@@ -16,6 +16,7 @@ from modebench.synthesis.compact import evidence, free_prompt, menu_prompt
 from modebench.synthesis.readable import NOTATION
 from modebench.tasks import Task
 from modebench.variation import get_variation
+from modebench.verifiers import verify
 from modebench.verifiers.extraction import boxed
 
 SYSTEM = "You write practice tasks for a learner."
@@ -74,9 +75,13 @@ def _messages(task: Task, solution: str, asked: str, form: str) -> tuple[Message
     return Message(role="system", content=SYSTEM), Message(role="user", content=text)
 
 
-def shown_solution(task: Task, response: str, mode: str | None) -> str:
-    """A right response as writers and operators take it, in a box: the answer without what stands around it,
-    of graph colouring the full colouring.
+def shown_solution(task: Task, response: str, mode: str | None) -> str | None:
+    """A right response as writers and operators take it: the answer without what stands around it, of graph
+    colouring the full colouring.
+
+    It stands in a box, but for plans of digits, which are right without one only, and for answers behind a
+    label or in a fence, which a box would spoil. None where none of this is right by itself; only the clean
+    reading knows such responses.
 
     Args:
         task: the task.
@@ -85,7 +90,9 @@ def shown_solution(task: Task, response: str, mode: str | None) -> str:
     """
     if task.domain == "graph_coloring" and mode is not None:
         return f"{_BOX}{{{mode.removeprefix('graph_coloring:')}}}"
-    return f"{_BOX}{{{_boxed_or_all(response)}}}"
+    answer = _boxed_or_all(response)
+    forms = (f"{_BOX}{{{answer}}}", answer)
+    return next((form for form in forms if verify(task, form).mode is not None), None)
 
 
 def _boxed_or_all(response: str) -> str:

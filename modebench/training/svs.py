@@ -252,10 +252,9 @@ class Svs(Part):
         for group in groups:
             right = [rollout for rollout in group.rollouts if rollout.reward > 0]
             if in_band(len(right), group.size, self.lower, self.upper):
-                found += [
-                    Source(group.task, group.size, shown_solution(group.task, rollout.text, rollout.mode))
-                    for rollout in right[: self.max_solutions]
-                ]
+                shown = [shown_solution(group.task, rollout.text, rollout.mode) for rollout in right]
+                answers = [answer for answer in shown if answer is not None]
+                found += [Source(group.task, group.size, answer) for answer in answers[: self.max_solutions]]
         return found
 
     def _made(self, state: Synthesis, sample: Sample) -> tuple[list[Group], list[Draft]]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from modebench.compact import compact_answer
 from modebench.domains import DOMAINS, get_domain
 from modebench.prompts import PROFILES
 from modebench.synthesis.compact import evidence, free_prompt, menu_prompt, read_menu
 from modebench.synthesis.writing import free_messages, menu_messages, reply_of, shown_solution
 from modebench.tasks import Task, load_tasks
 from modebench.variation import get_variation
+from modebench.verifiers import verify
 
 
 def solved(domain: str) -> tuple[Task, str]:
     task = load_tasks(domain, 1).tasks[0]
     found = next(iter(get_domain(domain).solutions(task.reference, 1)))
-    return task, shown_solution(task, f"I think that\n{found.answer}", found.mode)
+    thought = "I think that\n" if "\\boxed" in found.answer else ""
+    shown = shown_solution(task, thought + found.answer, found.mode)
+    assert shown is not None
+    return task, shown
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -69,4 +76,23 @@ def test_solutions_are_shown_without_what_stands_around_them() -> None:
         program, "<think>hm</think>\\boxed{lambda n: 2 if n%2==0 else 5}", "python_factor:2,5"
     )
     assert shown == "\\boxed{lambda n: 2 if n%2==0 else 5}"
-    assert shown_solution(program, "lambda n: 5", "x") == "\\boxed{lambda n: 5}"
+    assert shown_solution(program, "lambda n: 2 if n%2==0 else 5", "python_factor:2,5") == shown
+    assert shown_solution(program, "lambda n: 5", None) is None
+
+
+FORMS = ("{}", "{}\n", "\\boxed{{{}}}", "I think that\n\\boxed{{{}}}", "Answer: {}", "```\n{}\n```")
+
+
+@pytest.mark.parametrize("level", [1, 3])
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_operator_takes_what_is_shown_of_a_right_response_in_any_form(domain: str, level: int) -> None:
+    task = load_tasks(domain, level, "train").tasks[0]
+    answer = compact_answer(next(iter(get_domain(domain).solutions(task.reference, level))).answer)
+    right = [form.format(answer) for form in FORMS if verify(task, form.format(answer)).mode is not None]
+    assert len(right) >= 2
+    for response in right:
+        shown = shown_solution(task, response, verify(task, response).mode)
+        assert shown is not None
+        assert verify(task, shown).mode == verify(task, response).mode
+        for operator in get_variation(domain).operators:
+            operator.apply(random.Random(0), task.reference, shown)  # raises where it is not right

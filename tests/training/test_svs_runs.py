@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from modebench.errors import UsageError
 from modebench.training.folder import TrainingFolder
 from modebench.training.settings import from_values
 from modebench.training.setup import open_trainer, plan, recorded
+from tests.sampling.tiny_models import EOS, tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
@@ -63,6 +65,47 @@ def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:
     assert steps[0]["svs/proposed"] == sum(record["step"] == 1 for record in made)
     assert any(record["valid"] and record["reward"] == 1 for record in made)
     assert all(record["size"] is None for record in made if record["failure"] is not None)
+
+
+def save_guesser(folder: Path) -> Path:
+    """A model that is asked in words and guesses a plan of two to four ingredients, or a letter of a menu."""
+    plans = [bits for number in range(64) if 2 <= (bits := f"{number:06b}").count("1") <= 4]
+    letters = [f"\\boxed{{{letter}}}" for letter in "ABC"]
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_tokens(plans + letters)
+    model = tiny_model("llama", len(tokenizer), positions=2048)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "norm" not in name:
+                weight.zero_()  # the layers add nothing: what comes next depends on the last token alone
+        embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
+        embedding[:, 0] = 1
+        embedding[tokenizer.convert_tokens_to_ids(plans + letters)] = torch.eye(embedding.shape[1])[1]
+        head[tokenizer.convert_tokens_to_ids(plans), 0] = 2.0
+        head[tokenizer.convert_tokens_to_ids(letters), 0] = 2.4
+        head[EOS, 1] = 3.0
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_a_model_that_is_asked_in_words_makes_tasks_and_learns_from_them(tmp_path: Path) -> None:
+    model = save_guesser(tmp_path / "model")
+    asked = planned(
+        steps=1, model=f"hf/{model}", data__domains="pantry_plan", rollout__profile="direct",
+        rollout__max_completion_length=4, rollout__num_prompts=8, svs__form="menu", svs__max_length=4,
+    )  # fmt: skip
+    assert open_trainer(asked, tmp_path / "run").run()
+    [step], made = lines(tmp_path / "run/metrics.jsonl"), lines(tmp_path / "run/tasks.jsonl")
+    assert step["accuracy"] > 0
+    assert len(made) == step["svs/proposed"] == 8 * step["svs/sources"] > 0
+    assert any(record["valid"] and 0 < record["correct"] < record["size"] for record in made)
+    assert any(record["failure"] == "unreadable" and record["reward"] == 0 for record in made)
+    assert step["svs/with_gradient"] > 0
+    assert step["svs/write/with_gradient"] > 0
+    assert step["total/updates"] == 1
+    first, last = (tmp_path / f"run/checkpoints/step-{n:06d}/model.safetensors" for n in (0, 1))
+    assert first.read_bytes() != last.read_bytes()
 
 
 @pytest.mark.parametrize("form", ["template", "none"])
