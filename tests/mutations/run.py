@@ -226,6 +226,7 @@ MUTATIONS = (
     Mutation("synthesis/memory.py", "_counts(rates[-_COUNTED:])", "_counts(rates)", MEMORY),
     Mutation("synthesis/memory.py", "(each.domain, each.level) == (domain, level)", "True", MEMORY),
     Mutation("synthesis/memory.py", "rate < TOO_HARD", "rate <= TOO_HARD", "modebench/synthesis/memory.py"),
+    Mutation("synthesis/writing.py", 'forms = (f"{_BOX}{{{answer}}}", answer)', 'forms = (f"{_BOX}{{{answer}}}",)', "tests/synthesis/test_writing.py"),
     Mutation("synthesis/variants.py", "if failure is None and _size(", "if False and _size(", VARIANTS),
     Mutation("synthesis/variants.py", "failure: Failure | None = free_failure(task, solution, reference)", "failure: Failure | None = None", VARIANTS),
     Mutation("synthesis/variants.py", "if failure is None and _leaks(", "if False and _leaks(", VARIANTS),

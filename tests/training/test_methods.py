@@ -189,6 +189,7 @@ def test_every_method_has_a_page_with_its_present_defaults(name: str) -> None:
     text = (DOCS / f"{name}.md").read_text()
     assert f"```\n{page_of(METHODS[name])}\n```" in text
     assert len(text.splitlines()) < (120 if METHODS[name].makers else 95)
+    assert "## On ModeBench\n\n[" in text or "## On ModeBench\n\nIn [" in text  # with its source
     assert "## Known criticism" in text
 
 
