@@ -192,7 +192,7 @@ MUTATIONS = (
     Mutation("analysis/coach_check.py", 'found["value"] <= margin', 'found["value"] <= 1', PREFIXES),
     Mutation("training/svs.py", "in_band(len(right), group.size, self.lower, self.upper)", "in_band(len(right), group.size, self.reward_lower, self.reward_upper)", SVS),
     Mutation("training/svs.py", "in_band(_right(group), group.size, self.reward_lower, self.reward_upper)", "in_band(_right(group), group.size, self.lower, self.upper)", SVS),
-    Mutation("training/svs.py", "right[: self.max_solutions]", "right", SVS),
+    Mutation("training/svs.py", "answers[: self.max_solutions]", "answers", SVS),
     Mutation("training/svs.py", "if draft.key is None:", "if draft.key is not None and draft.failure:", SVS),
     Mutation("training/svs.py", "if len(known) == group.size and max(known) > 0", "if len(known) == group.size", SVS),
     Mutation("training/svs.py", "start += group.size", "start += 1", SVS),
